@@ -50,6 +50,12 @@ def stays64(rate: float, shape: tuple[int, ...], chance: int) -> Array64:
         return np.array(mx.random.bernoulli(1 - rate, shape, key=mx.random.key(chance)), dtype=np.float64)
 
 
+def next_stays64(rate: float, shape: tuple[int, ...]) -> Array64:
+    """The same without a key: by MLX's global random state."""
+    with mx.stream(mx.cpu):
+        return np.array(mx.random.bernoulli(1 - rate, shape), dtype=np.float64)
+
+
 def dropout64(x: Array64, rate: float, training: bool = True, chance: int = 0, *, r: Round = exact) -> Array64:
     """Apply dropout to x."""
     if not training or rate == 0:

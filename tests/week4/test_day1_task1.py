@@ -117,6 +117,14 @@ def test_task_1_mask_float16_from_float32():
     mask_agrees(1, 1, 1, 2, mx.float16, mask=up, key_mask=down, seed=21)
 
 
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_1_mask_adds_narrow_masks_in_float32(dtype):
+    """Two masks of a narrow dtype are neither rounded before the sum nor in it; 80,000 is beyond float16."""
+    mask_agrees(*DIFFERENT, mask=normals(30, dtype)(4, 5), key_mask=normals(31, dtype)(2, 5), seed=30)
+    large = mx.array([[40000.0, -40000.0]]).astype(dtype)
+    mask_agrees(1, 1, 1, 2, mask=large, key_mask=large, seed=31)
+
+
 def test_task_1_mask_five_tokens():
     """`That is a blue dog` and `a blue dog`, the latter after two padding tokens, as in chapter 4.1."""
     padded = mx.array([[1, 1, 1, 1, 1], [0, 0, 1, 1, 1]]) == 1

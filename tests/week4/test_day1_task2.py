@@ -79,12 +79,21 @@ def test_task_2_masked_large_numbers_are_not_infinite(bias, dtype):
 
 @by_dtype
 def test_task_2_masked_rows_far_below_zero(dtype):
-    """A bias near -100,000 for every key of a row hides none, even in float16, which cannot represent it."""
+    """A bias near -100,000 for every key of a row hides none, even in float16, which cannot represent it.
+
+    Nor can it represent a bias near 100,000.
+    """
     query, key, value = attention_inputs(8, dtype)
-    agrees(masked, masked64, query, key, value, mask=normals(80)(4, 5) - 1e5, seed=8)
+    for bias in (-1e5, 1e5):
+        agrees(masked, masked64, query, key, value, mask=normals(80)(4, 5) + bias, seed=8)
     shapes = "query 2 x 3 x 4 x 7, key 2 x 3 x 5 x 7, value 2 x 3 x 5 x 7 of ones"
     further = mx.broadcast_to(mx.where(mx.arange(5) == 0, -1e30, -2e30), (4, 5))
-    for words, mask in (("-100,000", mx.full((4, 5), -1e5)), ("-1e30 for the first key, -2e30 for others", further)):
+    masks = {
+        "-100,000": mx.full((4, 5), -1e5),
+        "-99,840 in bfloat16": mx.full((4, 5), -99840, mx.bfloat16),
+        "-1e30 for the first key, -2e30 for others": further,
+    }
+    for words, mask in masks.items():
         output = attention.masked_attention(query, key, mx.ones_like(value), mask)
         case = f"{dtype_word(dtype)}, {shapes}, mask 4 x 5 of {words}, seed 8"
         compare(output, np.ones(value[..., :4, :].shape), dtype, 0.02, case, query.size)

@@ -251,7 +251,8 @@ def test_task_3_cross_refuses_other_shapes(name, heads, wrong_shape):
     }
     weights = {each: mx.zeros(wrong_shape if each == name else shape) for each, shape in shapes.items()}
     words = ", ".join(f"{each} {' x '.join(map(str, w.shape))}" for each, w in weights.items())
-    with raises_value_error(f"num_heads {heads}, {words}", name, str(wrong_shape[0])):
+    stated = {str(size) for size in (wrong_shape[:1] if name == "wq" else (*wrong_shape, *shapes[name]))}
+    with raises_value_error(f"num_heads {heads}, {words}", name, *sorted(stated)):
         cross_attention.MultiHeadCrossAttention(heads, **weights)
 
 

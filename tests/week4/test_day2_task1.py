@@ -134,12 +134,13 @@ def test_task_1_split_refuses_other_layouts(word):
 
 @by_layout
 def test_task_1_split_refuses_uneven_groups(layout):
-    with raises_value_error(f"float32, fused 2 x 4 x 50, num_heads 6, num_kv_heads 4, layout {layout}", "6", "4"):
+    with raises_value_error(f"float32, fused 2 x 4 x 70, num_heads 6, num_kv_heads 4, layout {layout}", "6", "4"):
         layouts.split_qkv(normals(8)(2, 4, 14 * 5), 6, 4, layout)
 
 
 @by_layout
-@pytest.mark.parametrize("features", [59, 61, 48])
+@pytest.mark.parametrize("features", [59, 61, 48, 28])
 def test_task_1_split_refuses_features_that_do_not_fit(features, layout):
-    with raises_value_error(f"float32, fused 2 x 4 x {features}, num_heads 7, num_kv_heads 7", str(features), "21"):
+    case = f"float32, fused 2 x 4 x {features}, num_heads 7, num_kv_heads 7, layout {layout}"
+    with raises_value_error(case, str(features), "21"):
         layouts.split_qkv(normals(9)(2, 4, features), 7, 7, layout)

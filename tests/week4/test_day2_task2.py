@@ -100,6 +100,6 @@ def test_task_2_permutation_refuses_other_layouts(source, target):
 
 
 def test_task_2_permutation_refuses_uneven_groups():
-    for target in ("interleaved", "blocks"):
-        with raises_value_error(f"num_heads 6, num_kv_heads 4, head_dim 5, source blocks, target {target}", "6", "4"):
-            layouts.qkv_permutation(6, 4, 5, "blocks", target)
+    for source, target in (*BOTH_WAYS, ("blocks", "blocks"), ("interleaved", "interleaved")):
+        with raises_value_error(f"num_heads 6, num_kv_heads 4, head_dim 5, source {source}, target {target}", "6", "4"):
+            layouts.qkv_permutation(6, 4, 5, source, target)

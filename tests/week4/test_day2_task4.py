@@ -1,11 +1,13 @@
 """Task 4.2.4, attention that returns its weights, checked against its formula, MLX's operators and PyTorch."""
 
+import math
+
 import mlx.core as mx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week4.formulas_day2 import weights64
+from tests.week4.formulas_day2 import next_stays64, weights64
 from tests.week4.fused import looks, one_of
 
 from tiny_llm.fused_qkv import attention
@@ -64,6 +66,14 @@ def test_task_4_weights_scale(scale):
     weighs(*heads_of(4), scale=scale, seed=4)
 
 
+@pytest.mark.parametrize("scale", [2.0, 0.0, -0.7])
+def test_task_4_weights_scale_leaves_the_mask_as_it_is(scale):
+    """What a mask hides stays hidden at any scale, and a bias is added after scaling."""
+    weighs(*heads_of(20), scale=scale, may_look=looks(200, 4, 7), seed=20)
+    weighs(*heads_of(20), scale=scale, mask="causal", seed=20)
+    weighs(*heads_of(20), scale=scale, mask=normals(201)(4, 7), seed=20)
+
+
 def test_task_4_weights_finite_mask():
     for shape in broadcasting(5, 6, 4, 7):
         weighs(*heads_of(5), mask=normals(50)(*shape, spread=2.0), seed=5)
@@ -76,16 +86,20 @@ def test_task_4_weights_boolean_mask(dtype):
         weighs(*heads_of(6, dtype), may_look=looks(60, *shape), seed=6)
 
 
-@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
-def test_task_4_weights_float32_mask(dtype):
-    """A mask of another float dtype leaves both results in query's dtype."""
-    weighs(*heads_of(7, dtype), mask=causal(4, 7, mx.float32), seed=7)
+@pytest.mark.parametrize("other", DTYPES, ids=str)
+@by_dtype
+def test_task_4_weights_mask_of_any_float_dtype(dtype, other):
+    """A mask of another float dtype leaves both results in query's dtype, and is added without rounding the scores."""
+    weighs(*heads_of(7, dtype), mask=causal(4, 7, other), seed=7)
+    weighs(*heads_of(7, dtype), mask=normals(70, other)(4, 7), seed=7)
 
 
 @by_dtype
 def test_task_4_weights_rows_far_below_zero(dtype):
-    """A bias of -100,000 for every key hides none, even in float16, which cannot represent it."""
+    """A bias near -100,000 for every key hides none, even in float16, which cannot represent it."""
     query, key, value = heads_of(19, dtype)
+    for bias in (-1e5, 1e5):
+        weighs(query, key, value, mask=normals(190)(4, 7) + bias, seed=19)
     shapes = "query 5 x 6 x 4 x 8, key 5 x 2 x 7 x 8, value 5 x 2 x 7 x 8"
     case = f"{dtype_word(dtype)}, the sums of the weights' rows, {shapes}, mask 4 x 7 of -100,000, seed 19"
     with noted(case):
@@ -142,6 +156,23 @@ def test_task_4_weights_dropout_fully_masked_row():
     weighs(*heads_of(13), may_look=sees, rate=0.4, training=True, chance=130, seed=13)
 
 
+def test_task_4_weights_without_a_random_key():
+    """Without a key, MLX's global random state: seeded by `mx.random.seed`, and different in each call."""
+    query, key, value = heads_of(21)
+    values = np.repeat(to_float64(value), 3, axis=-3)
+    weights = weights64(*(to_float64(x) for x in (query, key, value)), part="weights")
+    for seed in (210, 211):
+        mx.random.seed(seed)
+        expected = [weights * next_stays64(0.4, weights.shape) / 0.6 @ values for _ in range(2)]
+        mx.random.seed(seed)
+        case = "float32, query 5 x 6 x 4 x 8, key and value 5 x 2 x 7 x 8, rate 0.4, training, two calls without a key"
+        case += f" after mx.random.seed({seed}), seed 21"
+        for each in expected:
+            with noted(case):
+                output, _ = attention.attention_with_weights(query, key, value, rate=0.4, training=True)
+            compare(output, each, mx.float32, 1e-5, case, query.size, indirect=False)
+
+
 def test_task_4_weights_large_scores():
     query, key, value = heads_of(14)
     weighs(query * 40, key * 40, value, mask="causal", seed=14)
@@ -185,6 +216,7 @@ def test_task_4_weights_refuses_a_causal_mask_for_more_queries_than_keys():
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_task_4_weights_refuses_other_rates(training):
-    with raises_value_error(f"float32, query 5 x 6 x 4 x 8, rate 1.5, training {training}", "1.5"):
-        attention.attention_with_weights(*heads_of(18), rate=1.5, training=training)
+@pytest.mark.parametrize("rate", [1.5, -0.1, math.nan])
+def test_task_4_weights_refuses_other_rates(rate, training):
+    with raises_value_error(f"float32, query 5 x 6 x 4 x 8, rate {rate}, training {training}", str(rate)):
+        mx.eval(attention.attention_with_weights(*heads_of(18), rate=rate, training=training))

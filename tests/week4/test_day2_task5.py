@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week4.formulas_day2 import block64, permutation64
+from tests.week4.formulas_day2 import block64, next_stays64, permutation64
 from tests.week4.fused import by_layout, looks, one_of
 
 from tiny_llm.fused_qkv import attention
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
@@ -77,6 +78,22 @@ def test_task_5_block_masks(layout):
 def test_task_5_block_dropout(layout):
     for training in (True, False):
         blocks_agree(*block_inputs(5), layout=layout, rate=0.4, training=training, chance=50, seed=5)
+
+
+def test_task_5_block_without_a_random_key():
+    """Without a key, MLX's global random state: seeded by `mx.random.seed`, and different in each call."""
+    x, heads, kv_heads, wqkv, wo = block_inputs(10, batch=40, length=1, heads=1, kv_heads=1)
+    layer = attention.FusedMultiHeadAttention(heads, kv_heads, wqkv, wo, rate=0.4)
+    # a single weight of 1 in each sequence: it is dropped with all of the output, or kept
+    whole = block64(to_float64(x), 1, 1, to_float64(wqkv), to_float64(wo))
+    mx.random.seed(100)
+    expected = [whole * next_stays64(0.4, (40, 1, 1)) / 0.6 for _ in range(2)]
+    mx.random.seed(100)
+    case = "float32, x 40 x 1 x 7, H 1, H_kv 1, rate 0.4, training, two calls without a key after mx.random.seed(100)"
+    for each in expected:
+        with noted(case):
+            output, _ = layer(x, training=True)
+        compare(output, each, mx.float32, 1e-5, f"{case}, seed 10", x.size, indirect=False)
 
 
 @by_layout

@@ -135,6 +135,22 @@ def test_task_2_layers_refuses_invalid_windows(window, switch):
         layers.layer_windows(config)
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        {"layer_types": ["full_attention"] * 2},
+        {"model_type": "qwen3"},
+        {"model_type": "qwen2", "use_sliding_window": True},
+        {"model_type": "gemma2"},
+    ],
+    ids=str,
+)
+def test_task_2_layers_refuses_invalid_windows_whichever_rule_applies(rest):
+    config = {"model_type": "mistral", "num_hidden_layers": 2, "sliding_window": 0, **rest}
+    with raises_value_error(f"config {config}", "sliding_window"):
+        layers.layer_windows(config)
+
+
 @pytest.mark.parametrize("window", [4, None])
 @pytest.mark.parametrize("words", [["full_attention"], ["full_attention"] * 3, []], ids=len)
 def test_task_2_layers_refuses_wrong_number_of_types(words, window):

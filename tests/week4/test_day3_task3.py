@@ -90,10 +90,10 @@ def test_task_3_blocks_pytorch(pytorch, length):
     agrees(windowed, windowed64, query, key, value, 4, 2, None, 3, seed=7, expected=pytorch(sdpa, query, key, value))
 
 
-@pytest.mark.parametrize(("window", "sinks"), [(4, 0), (4, 2), (1, 1), (None, 0)])
+@pytest.mark.parametrize(("window", "sinks"), [(4, 0), (4, 2), (1, 1), (None, 0), (4, 8)])
 @pytest.mark.parametrize("before", [0, 6])
 def test_task_3_blocks_ignore_other_keys(before, window, sinks):
-    """For each tile of queries: NaN in all keys and values that none of them sees."""
+    """For each tile of queries: NaN in all keys and values that none of them sees, sinks after the tile included."""
     size, length = 5, 18
     query, key, value = inputs(8, leading=(), length=length, keys=before + length)
     agrees(windowed, windowed64, query, key, value, window, sinks, block_size=size, seed=8)

@@ -265,6 +265,11 @@ OTHERS = {
 }
 
 
+def differing(given, needed):
+    """Return the sizes that an error's message must state: those of the axis in which two shapes differ."""
+    return next((str(got), str(size)) for got, size in zip(given, needed, strict=True) if got != size)
+
+
 @pytest.mark.parametrize("shape", OTHERS.values(), ids=OTHERS.keys())
 def test_task_4_rolling_refuses_other_shapes(shape):
     """Even if they would broadcast, and where no earlier token is returned; afterwards the cache works as before."""
@@ -274,7 +279,7 @@ def test_task_4_rolling_refuses_other_shapes(shape):
         with noted(case):
             kept = cache.RollingCache(window, sinks)
             mx.eval(kept.update_and_fetch(key[:, :, :5], value[:, :, :5]))
-        with raises_value_error(case):
+        with raises_value_error(case, *differing(shape, (2, 3, 1, 4))):
             mx.eval(kept.update_and_fetch(mx.ones(shape), mx.ones(shape)))
         with noted(case):
             keys, values = kept.update_and_fetch(key[:, :, 5:], value[:, :, 5:])
@@ -283,16 +288,27 @@ def test_task_4_rolling_refuses_other_shapes(shape):
             compare(mx.sort(actual, axis=2), expected, mx.float32, 0.0, words, key.size)
 
 
+@pytest.mark.parametrize("change", ["N", "dtype"])
+def test_task_4_rolling_keeps_its_sizes_when_all_is_rewound(change):
+    kept, key = cache.RollingCache(3, 1), normals(22)(2, 3, 3, 4)
+    mx.eval(kept.update_and_fetch(key, key))
+    kept.rewind(3)
+    wrong = key[:1] if change == "N" else key.astype(mx.float16)
+    with raises_value_error(f"float32, key 2 x 3 x 3 x 4, window 3, sinks 1, rewind(3), then another {change}"):
+        mx.eval(kept.update_and_fetch(wrong, wrong))
+
+
 def test_task_4_rolling_refuses_another_dtype():
     kept, key = cache.RollingCache(3, 1), normals(15)(2, 3, 2, 4)
     mx.eval(kept.update_and_fetch(key, key))
-    with raises_value_error("float32, key 2 x 3 x 2 x 4, then the same in float16"):
+    with raises_value_error("float32, key 2 x 3 x 2 x 4, then the same in float16", "float16", "float32"):
         mx.eval(kept.update_and_fetch(key.astype(mx.float16), key.astype(mx.float16)))
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 1, 4), (1, 3, 2, 4), (2, 3, 2, 1)], ids=str)
 def test_task_4_rolling_refuses_values_that_differ_from_keys(shape):
-    with raises_value_error(f"float32, key 2 x 3 x 2 x 4, value {' x '.join(map(str, shape))}"):
+    case = f"float32, key 2 x 3 x 2 x 4, value {' x '.join(map(str, shape))}"
+    with raises_value_error(case, *differing(shape, (2, 3, 2, 4))):
         mx.eval(cache.RollingCache(3, 1).update_and_fetch(mx.ones((2, 3, 2, 4)), mx.ones(shape)))
 
 
@@ -300,8 +316,25 @@ def test_task_4_rolling_refuses_values_that_differ_from_keys(shape):
 def test_task_4_rolling_refuses_values_of_another_dtype(dtypes):
     """In the first call, too."""
     key, value = (mx.ones((2, 3, 2, 4), dtype) for dtype in dtypes)
-    with raises_value_error("key 2 x 3 x 2 x 4 in {}, value of the same shape in {}".format(*map(dtype_word, dtypes))):
+    words = list(map(dtype_word, dtypes))
+    with raises_value_error("key 2 x 3 x 2 x 4 in {}, value of the same shape in {}".format(*words), *words):
         mx.eval(cache.RollingCache(3, 1).update_and_fetch(key, value))
+
+
+def test_task_4_rolling_a_rejected_later_call_overwrites_nothing():
+    """The keys of two tokens fit, their values do not; the next two tokens still see the cached ones."""
+    key, value = normals(20)(2, 3, 7, 4), normals(21)(2, 3, 7, 4)
+    case = "float32, window 3, sinks 1, five tokens, then key 2 x 3 x 2 x 4 and value 2 x 3 x 2 x 1"
+    with noted(case):
+        kept = cache.RollingCache(3, 1)
+        mx.eval(kept.update_and_fetch(key[:, :, :5], value[:, :, :5]))
+    with raises_value_error(case):
+        mx.eval(kept.update_and_fetch(mx.ones((2, 3, 2, 4)), mx.ones((2, 3, 2, 1))))
+    with noted(case):
+        keys, values = kept.update_and_fetch(key[:, :, 5:], value[:, :, 5:])
+    for name, actual, x in (("keys", keys, key), ("values", values, value)):
+        expected = to_float64(x)[:, :, [0, 3, 4, 5, 6]]
+        compare(actual, expected, mx.float32, 0.0, f"{name} of the next two tokens; {case}", key.size)
 
 
 def test_task_4_rolling_a_rejected_first_call_fixes_no_sizes():

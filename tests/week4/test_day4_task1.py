@@ -97,6 +97,13 @@ def test_task_1_size_dtypes(name, dtype):
         counted({**rest, name: dtype}, kind)
 
 
+@pytest.mark.parametrize(("name", "other"), [("torch_dtype", "dtype"), ("dtype", "torch_dtype")])
+def test_task_1_size_of_the_dtype_that_is_not_null(name, other):
+    """A config with both names, one of them null."""
+    rest = {key: value for key, value in QWEN.items() if key != "torch_dtype"}
+    counted({**rest, name: None, other: "bfloat16"}, "GQA")
+
+
 def test_task_1_size_expanded():
     """Every head's keys and values if there is a latent, and no change if there is none."""
     counted(DEEPSEEK, "MLA", in_full=True)

@@ -225,5 +225,7 @@ def test_task_3_cache_refuses_to_rewind_more_than_there_is(count):
     made.update_and_fetch(*pair(11, 2, 5))
     with raises_value_error(case, str(abs(count)), "5"):
         made.rewind(count)
+    with raises_value_error("float32, rewind(1) of an empty cache", "1", "0"):
+        cache.LatentCache().rewind(1)
     if made.offset != 5:
         fail(Kind.VALUES, "a rewind that raised has changed offset", case, "expected  5", f"got       {made.offset}")

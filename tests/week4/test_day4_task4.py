@@ -180,15 +180,16 @@ def test_task_4_absorbed_reads_the_cache_once(dtype):
         fail(Kind.VALUES, "the cache's offset is wrong", case, "expected  9", f"got       {own.offset}")
 
 
-def test_task_4_absorbed_computes_no_keys():
+@pytest.mark.parametrize("length", [1, 2])
+def test_task_4_absorbed_computes_no_keys(length):
     """32 heads: a key of 32 numbers for each of 1,024 tokens would take 4.2 MB, and what is cached takes 131 KB."""
     changes = {"kv_lora_rank": 24, "qk_nope_head_dim": 32, "qk_rope_head_dim": 8, "v_head_dim": 32}
     layer = random_layer(PLAIN, 30, num_attention_heads=32, max_position_embeddings=2048, **changes)
-    case = f"float32, {layer}, x 1 x 1 x 20 after 1,024 tokens, seed 30"
+    case = f"float32, {layer}, x 1 x {length} x 20 after 1,024 tokens, seed 30"
     with noted(case):
         made, own = absorbed.AbsorbedLatentAttention(of(layer), layer.weights), cache.LatentCache(2048)
         mx.eval(own.update_and_fetch(*pair(30, 1, 1024, 24, 8)))
-        new = stream(30, layer, 1, 1)
+        new = stream(30, layer, 1, length)
         mx.eval(made(new, own))
     holds_less(lambda: made(new, own), 1024 * 32 * 32 * 4 // 3, "a third of what the keys of all heads take", case=case)
 
@@ -226,6 +227,18 @@ def test_task_4_absorbed_two_sequences(base):
     for row in range(2):
         actual = mx.concatenate(found[row], axis=1)
         compare(actual, expected[row : row + 1], mx.float32, 1e-4, f"sequence {row}; {case}", actual.size)
+
+
+@by_query
+def test_task_4_absorbed_ignores_other_weights(base):
+    """A layer's dictionary also contains names without `self_attn.`, of other modules."""
+    layer = random_layer(base, 35)
+    others = {name.removeprefix("self_attn."): mx.ones((2, 2)) for name in layer.weights}
+    x = stream(35, layer, 2, 5)
+    expected = absorbed64(to_float64(x), layer)
+    for weights in (others | layer.weights, layer.weights | others):
+        fuller = type(layer)(layer.config, weights)
+        agrees(by_latents, absorbed64, x, fuller, Parts((3, 2)), seed=35, expected=expected)
 
 
 @by_query

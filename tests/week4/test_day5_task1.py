@@ -33,6 +33,9 @@ def weights_of_all(x, gate, top_k, normalize):
     if indices.dtype not in INTEGERS:
         lines = ("expected  integers", f"got       {dtype_word(indices.dtype)}")
         fail(Kind.DTYPE, "wrong dtype of the indices", case, *lines, size=x.size)
+    ordered = mx.sort(indices, axis=-1)
+    if mx.any(ordered[..., 1:] == ordered[..., :-1]).item():
+        fail(Kind.VALUES, "a token has the same expert twice", f"{case}, normalize {normalize}", size=x.size)
     table = table_of(indices, weights, len(gate))
     if out_of_order(x, gate, indices, weights):
         expected = route64(to_float64(x), to_float64(gate), top_k, normalize)
@@ -86,6 +89,26 @@ def test_task_1_route_large_scores(shift, normalize):
     """exp(300) overflows float32. A token of ones, and rows whose sums are far from 0."""
     gate = normals(5)(6, 4) + shift / 4
     agrees(weights_of_all, route64, mx.ones((3, 4)), gate, 2, normalize, seed=5)
+
+
+@by_sum
+@pytest.mark.parametrize("top_k", [2, 3, 5])
+def test_task_1_route_equal_scores_choose_different_experts(top_k, normalize):
+    """Four of six experts have the same score: ties may be broken either way, so each token's weights are sorted."""
+    x, gate = mx.ones((3, 4, 7)), mx.array([1.0, 2.0, 1.0, 0.0, 1.0, 1.0])[:, None] * mx.full((6, 7), 0.125)
+    case = f"float32, x 3 x 4 x 7 of ones, gate 6 x 7, rows 0, 2, 4 and 5 are equal, top_k {top_k}, sorted weights"
+    with noted(case):
+        actual = mx.sort(weights_of_all(x, gate, top_k, normalize), axis=-1)
+    expected = np.sort(route64(to_float64(x), to_float64(gate), top_k, normalize), axis=-1)
+    compare(actual, expected, mx.float32, 1e-6, case, x.size)
+
+
+@pytest.mark.parametrize("other", DTYPES, ids=str)
+@by_dtype
+def test_task_1_route_gate_of_another_dtype(dtype, other):
+    """The weights are in x's dtype, whichever the gate has."""
+    x, gate = tokens_and_gate(11, dtype)[0], tokens_and_gate(11, other)[1]
+    agrees(weights_of_all, route64, x, gate, 2, True, seed=11)
 
 
 CLOSE = mx.array([[4096.0, 0.5], [4096.0, 1.25], [4096.0, 0.0], [4096.0, 0.75], [4096.0, 1.0]])

@@ -163,6 +163,18 @@ def test_task_2_grouped_multiplies_by_no_idle_expert():
         fail(Kind.VALUES, f"`linear` makes {count} matrix products for {indices.size} rows", case, size=x.size)
 
 
+def test_task_2_grouped_multiplies_all_rows_of_an_expert_at_once():
+    """Twelve tokens with two of 4 experts each: a product for each expert, not for each of the 24 rows."""
+    x, w, indices = grouped_inputs(13, leading=(12,), top_k=2, experts=4)
+    agrees(through, grouped64, x, w, indices, seed=13)
+    case = "float32, x 12 x 7, w 4 x 6 x 7, indices 12 x 2, seed 13"
+    with noted(case):
+        groups = grouped.Grouped(indices, len(w))
+        count = products(groups.linear(groups.gather(x), w))
+    if count > len(w):
+        fail(Kind.VALUES, f"`linear` makes {count} matrix products for {len(w)} experts", case, size=x.size)
+
+
 def test_task_2_grouped_sweep():
     for n in sweep(T=1100, K=9, X=131, I=131, O=131):
         k = min(n.K, n.X)

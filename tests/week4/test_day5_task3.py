@@ -212,16 +212,17 @@ def test_task_3_moe_refuses_other_shapes(change, which):
     wrong = {"transposed": w.swapaxes(-1, -2), "an expert less": w[:-1], "a column less": w[..., :-1]}[change]
     weights[names.index(which)] = wrong
     case = f"gate 5 x 7, {which} {shape_words(wrong.shape)}"
-    words = (which, str(wrong.shape)) if which != "w_gate" else ()
+    words = (which, str(wrong.shape), str(w.shape)) if which != "w_gate" else ()
     with raises_value_error(case, *words):
         moe.SparseMoE(*weights, 2, True)
 
 
-def test_task_3_moe_refuses_a_router_of_another_width():
-    """All of the experts' matrices fit one another."""
-    _, gate, *weights = moe_inputs(12)
-    with raises_value_error("gate 5 x 6, w_gate 5 x 6 x 7"):
-        moe.SparseMoE(gate[:, :-1], *weights, 2, True)
+@pytest.mark.parametrize("shape", [(5, 6), (4, 7), (6, 7)], ids=str)
+def test_task_3_moe_refuses_another_router(shape):
+    """Of another width, or for another number of experts; all of the experts' matrices fit one another."""
+    _, _, *weights = moe_inputs(12)
+    with raises_value_error(f"gate {shape_words(shape)}, w_gate 5 x 6 x 7, w_up 5 x 6 x 7, w_down 5 x 7 x 6"):
+        moe.SparseMoE(mx.zeros(shape), *weights, 2, True)
 
 
 @pytest.mark.parametrize("top_k", [0, 6])

@@ -172,3 +172,8 @@ def test_task_4_load_refuses_padding_alone():
     indices, probabilities = choices(12)
     with raises_value_error("float32, indices 3 x 4 x 2, probabilities 3 x 4 x 6, a mask of False"):
         load.load_statistics(indices, probabilities, mx.zeros((3, 4), mx.bool_))
+
+
+def test_task_4_load_refuses_no_tokens_at_all():
+    with raises_value_error("float32, indices 0 x 2, probabilities 0 x 6, no mask"):
+        load.load_statistics(mx.zeros((0, 2), mx.int32), mx.zeros((0, 6)))

@@ -178,6 +178,12 @@ def test_task_3_model_refuses_what_does_not_divide(order):
         model.SharedLayersModel(of(whole), whole.weights, 3, order)
 
 
+def test_task_3_model_refuses_another_order():
+    whole = sharing_model(QWEN3, 14)
+    with raises_value_error(f"building {whole}, 2 stored, zigzag", "zigzag"):
+        model.SharedLayersModel(of(whole), whole.weights, 2, "zigzag")
+
+
 @by_architecture
 def test_task_3_model_needs_every_stored_weight(base):
     whole = sharing_model(base, 13, 2, 1)

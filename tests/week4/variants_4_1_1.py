@@ -35,6 +35,9 @@ known.probe_table(
     of_whole_numbers=lambda program: program(2, 3, 4, 5, mx.float32, mask=may_look(21, 4, 5).astype(mx.int32)),
     keys_of_another_size=lambda program: program(2, 3, 4, 5, mx.float32, key_mask=may_look(22, 1, 5)),
     future_of_too_many=lambda program: program(2, 3, 5, 4, mx.float32, causal=True),
+    narrow=lambda program: program(
+        2, 3, 4, 5, mx.float32, mask=normals(24, mx.float16)(4, 5), key_mask=normals(25, mx.float16)(2, 5)
+    ),
     numbers=lambda program: tuple(
         program(2, 3, 4, 5, mx.float32, mask=mask)
         for mask in (mx.array([[0.0, -0.5, 2.0, -mx.inf, 1.0]]), normals(2)(4, 5))
@@ -214,6 +217,14 @@ known.change(
     ("total.astype(dtype)", "total"),
     fact="the result is float32, whatever dtype is requested",
     question="What is the dtype of mx.where(mask, 0.0, -mx.inf)?",
+)
+known.change(
+    "sum-in-the-masks'-dtype",
+    ("total = mx.zeros((1, 1, 1, 1))", "total = 0"),
+    ("return mask.astype(mx.float32)", "return mask"),
+    ("return total.astype(dtype)", "return (total + mx.zeros((1, 1, 1, 1))).astype(dtype)"),
+    fact="two float16 masks are added in float16, even if float32 is requested",
+    question="float16 ends at 65,504. What is 40,000 in one mask plus 40,000 in the other?",
 )
 known.change(
     "rounded-too-early",

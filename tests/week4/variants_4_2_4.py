@@ -43,6 +43,8 @@ known.probe_table(
     ),
     one_head=lambda program: program(*inputs(33, heads=1, kv_heads=1)),
     no_groups=lambda program: program(*inputs(34, heads=4, kv_heads=4)),
+    scaled_booleans=lambda program: program(*inputs(41), scale=-0.7, mask=looks(410, 3, 5)),
+    narrower_mask=lambda program: program(*inputs(42), mask=normals(420, mx.float16)(3, 5)),
 )
 known.probe_table(
     mx.float16,
@@ -253,6 +255,23 @@ known.change(
     (MASK, "mx.where(mask, scores, -mx.inf) if mask.dtype == mx.bool_ else scores + mask.astype(scores.dtype)"),
     fact="the sum of scores and float mask is in the query's dtype, even if the mask's is wider",
     question="What is -100,000 in float16?",
+)
+known.change(
+    "sum-in-mask's-dtype",
+    (MASK, "mx.where(mask, scores, -mx.inf) if mask.dtype == mx.bool_ else scores.astype(mask.dtype) + mask"),
+    fact="the scores are rounded to the float mask's dtype, even if it is narrower",
+    question="float32 scores and a float16 mask: in which dtype do you add them?",
+)
+known.change(
+    "hidden-before-scaling",
+    (
+        "(query @ key[..., None, :, :].swapaxes(-1, -2)) * scale",
+        "query @ key[..., None, :, :].swapaxes(-1, -2)",
+    ),
+    (MASK, "mx.where(mask, scores, -mx.inf) * scale if mask.dtype == mx.bool_ else scores * scale + mask"),
+    ("sees = mx.max(", "scores = scores * scale if mask is None else scores\nsees = mx.max("),
+    fact="a boolean mask sets scores to -inf before the scaling",
+    question="What is -inf times 0, and what times -0.7?",
 )
 
 

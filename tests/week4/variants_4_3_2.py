@@ -50,6 +50,9 @@ known.probe_table(
         program, {**WINDOW, "layer_types": WORDS, **ON}, *map(of_kind, ("mistral", "gemma3_text", "qwen3"))
     ),
     refused_windows=lambda program: refused(program, "sliding_window", 0, -2, "9", 2.5, True),
+    refused_window_with_words=lambda program: refusals(
+        program, [{**WINDOW, "sliding_window": -2, "layer_types": ["full_attention"] * 6}]
+    ),
     refused_counts=lambda program: refused(program, "layer_types", *(["sliding_attention"] * n for n in (0, 3, 5, 7))),
     refused_words=lambda program: refused(program, "layer_types", ["full_attention"] * 5 + ["chunked_attention"]),
     refused_contradictions=lambda program: refusals(
@@ -142,6 +145,13 @@ for name, old, new, fact, question in (
      "layer_types contains sliding_attention, and sliding_window is null. How far should the layer see?"),
 ):  # fmt: skip
     known.change(name, (old, new), fact=fact, question=question)
+VALID = "if window is not None and (type(window) is not int or window < 1):"
+known.change(
+    "any-window-with-words",
+    (VALID, VALID.replace("window is not None", 'window is not None and config.get("layer_types") is None')),
+    fact="sliding_window is validated only if the config has no layer_types",
+    question="A config has layer_types and a sliding_window of -2. Which of your lines sees the -2?",
+)
 
 
 @known.accepted("layer by layer")

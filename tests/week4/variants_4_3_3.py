@@ -60,6 +60,14 @@ def later_nan(program):
 
 
 @known.probe()
+def later_sinks_nan(program):
+    """NaN in sinks that follow the first tile of queries."""
+    query, key, value = inputs(16, length=12, keys=12)
+    poison = mx.where(mx.arange(12) >= 4, mx.nan, 0.0)[:, None]
+    return program(query, key + poison, value + poison, 3, 6, block_size=4)[..., :4, :]
+
+
+@known.probe()
 def blocks_memory(program):
     """Return whether it allocates no more than a few tiles, and less than the scores of sixteen heads.
 
@@ -237,6 +245,17 @@ known.change(
     ("before = keys - length", "sinks += 1\nbefore = keys - length"),
     fact="one key too many is a sink",
     question="With two sinks, which keys are they?",
+)
+known.change(
+    "later-sinks-loaded",
+    ("return x[..., :end, :]", "return x[..., : max(end, sinks), :]"),
+    (
+        MASK,
+        f"mx.pad({MASK.replace('some[0].shape[-2]', 'end if begin <= sinks else some[0].shape[-2]')}, "
+        "[(0, 0), (0, some[0].shape[-2] - end if begin <= sinks else 0)], constant_values=-mx.inf)",
+    ),
+    fact="sinks after a tile's last query are also loaded, and then masked",
+    question="Eight sinks, and a first tile of five queries. Which of the sinks does a query of this tile see?",
 )
 
 

@@ -42,6 +42,13 @@ def rewound(program, lengths, counts):
     return mx.array(found)
 
 
+def refused_when_empty(program):
+    """Return whether another batch raises after all tokens were dropped."""
+    kept = filled(program, 2)
+    kept.rewind(2)
+    return refusals(lambda x: kept.update_and_fetch(x, x), [mx.ones((1, 3, 2, 5))])
+
+
 def refused(program, shape, dtype):
     """Return whether a key and value raise after two tokens, and the offset after that."""
     kept = filled(program, 2)
@@ -73,6 +80,7 @@ known.probe_table(
         partial(lambda kept, shapes: kept.update_and_fetch(*map(mx.ones, shapes)), program(4)),
         [((1, 2, 3, 4), (1, 2, 2, 4)), ((2, 1, 3, 6), (2, 1, 3, 6))],
     ),
+    refuses_others_when_empty=refused_when_empty,
     refuses_what_is_none=lambda program: refusals(lambda sizes: program(*sizes), [(0, 0), (-1, 2), (2, -1)]),
 )
 known.probe_table(mx.float16, half=lambda program: fetched(program, 3, 4, 1, dtype=mx.float16, seed=9))
@@ -344,6 +352,15 @@ known.change(
     question="The first call raises. Which sizes may the next call have?",
 )
 known.change(
+    "sizes-of-an-empty-cache",
+    (
+        "self._buffer(self._keys, key), self._buffer(self._values, value)",
+        "(self._buffer(x if self.offset else None, new) for x, new in ((self._keys, key), (self._values, value)))",
+    ),
+    fact="a cache from which all tokens were dropped takes other sizes",
+    question="Which call fixes N, H_kv, D and the dtype, and what does a rewind change about them?",
+)
+known.change(
     "new-before-old",
     ("mx.concatenate([x[:, :, seen], new], axis=2)", "mx.concatenate([new, x[:, :, seen]], axis=2)"),
     fact="several new keys and values precede the old ones",
@@ -370,7 +387,7 @@ class TokensInAList:
     def update_and_fetch(self, key, value):
         like = (*key.shape[:2], *key.shape[3:], key.dtype)
         if key.shape != value.shape or key.dtype != value.dtype or self.like not in (None, like):
-            raise ValueError("of another kind")
+            raise ValueError(f"key {key.shape} {key.dtype}, value {value.shape} {value.dtype}, needed {self.like}")
         self.like, first = like, self.offset
         older = [p for p in sorted(self.kept) if p < first and (p < self.sinks or p > first - self.window)]
         both = [mx.concatenate([*(self.kept[p][i] for p in older), x], axis=2) for i, x in enumerate((key, value))]
@@ -400,12 +417,12 @@ class MovedUp:
 
     def update_and_fetch(self, key, value):
         if key.shape != value.shape or key.dtype != value.dtype:
-            raise ValueError("key and value differ")
+            raise ValueError(f"key {key.shape} {key.dtype}, value {value.shape} {value.dtype}")
         new = mx.stack([key, value])
         if self.both is None:
             self.both = new[..., :0, :]
         if (self.both.shape[:3], self.both.shape[4], self.both.dtype) != (new.shape[:3], new.shape[4], new.dtype):
-            raise ValueError("another kind of key")
+            raise ValueError(f"key {key.shape} {key.dtype}, needed {self.both.shape[1:]} {self.both.dtype}")
         there = self.both.shape[3]
         sinks = min(self.sinks, there)
         first = max(sinks, there - self.window + 1)

@@ -45,6 +45,7 @@ known.probe_table(
     no_kv_heads=lambda program: counted(program, {**GROUPED, "num_key_value_heads": None}),
     no_latent=lambda program: counted(program, {**GROUPED, **dict.fromkeys(LATENT)}),
     newer_dtype=lambda program: tuple(counted(program, {**WITHOUT_DTYPE, "dtype": each}) for each in ("float16", None)),
+    both_dtypes=lambda program: counted(program, {**WITHOUT_DTYPE, "torch_dtype": None, "dtype": "bfloat16"}),
     other_dtype=other_dtype,
 )
 
@@ -59,6 +60,15 @@ known.change(
     (LATENT_SUM, 'present["kv_lora_rank"] * 2 + present["qk_rope_head_dim"]'),
     fact="the latent counts twice, once for keys and once for values",
     question="What are a head's key and value computed from, and how many of these must be cached?",
+)
+known.change(
+    "null-torch-dtype-wins",
+    (
+        'present.get("torch_dtype", present.get("dtype", "float32"))',
+        'config.get("torch_dtype", config.get("dtype")) or "float32"',
+    ),
+    fact="dtype is not read if torch_dtype is null",
+    question='What does config.get("torch_dtype", other) return if torch_dtype is null?',
 )
 known.change(
     "no-rope-key",

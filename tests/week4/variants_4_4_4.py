@@ -55,6 +55,19 @@ def absorbed_memory(program):
     return mx.array([taken > share * keys for share in (0.3, 0.8, 2)])
 
 
+@known.probe()
+def absorbed_memory_of_two(program):
+    """The same for a call of two tokens."""
+    changes = {"kv_lora_rank": 24, "qk_nope_head_dim": 32, "qk_rope_head_dim": 8, "v_head_dim": 32}
+    layer = random_layer(PLAIN, 50, num_attention_heads=32, max_position_embeddings=1024, **changes)
+    made, own, draw = program(LatentConfig.from_dict(layer.config), layer.weights), LatentCache(1024), normals(50)
+    mx.eval(own.update_and_fetch(draw(1, 512, 24), draw(1, 512, 8)))
+    new = draw(1, 2, 20)
+    mx.eval(made(new, own))
+    taken, keys = peak_bytes(lambda: made(new, own)), 512 * 32 * 32 * 4
+    return mx.array(taken > 0.8 * keys)
+
+
 class Keeping(LatentCache):
     """A cache that keeps the array that it has returned."""
 
@@ -270,6 +283,24 @@ known.change(
     ("seen @ self.value_up.swapaxes(-1, -2)", "seen"),
     fact="every head's keys and values are recomputed from the cache in each call",
     question="How many numbers do all heads' keys take, and where does your code compute them?",
+)
+SERVE = "latents = entries[..., : self.config.kv_lora_rank]  # also serve as the values"
+known.change(
+    "keys-and-values-of-several-tokens",
+    (
+        SERVE,
+        f"""
+        {SERVE}
+        if length > 1:
+            keys, values = (latents[:, None] @ w.swapaxes(-1, -2) for w in (self.key_up, self.value_up))
+            rope_keys = entries[:, None, :, self.config.kv_lora_rank :]
+            scores = query @ keys.swapaxes(-1, -2) + query_rope @ rope_keys.swapaxes(-1, -2)
+            scores = scores * self.config.query_dim**-0.5 + causal_mask(length, entries.shape[1], scores.dtype)
+            return linear((softmax(scores, axis=-1) @ values).swapaxes(1, 2).flatten(2), self.output)
+        """,
+    ),
+    fact="a call of several tokens computes every head's keys and values from the cache",
+    question="Two tokens follow 1,024 others. Which arrays do you compute for the 1,024?",
 )
 known.change(
     "entries-copied",

@@ -27,7 +27,18 @@ known.probe_table(
     to_all=lambda program: table(program, inputs(6), 7, False),
     one_token=lambda program: table(program, (inputs(3)[0][0, 0], inputs(3)[1]), 2, True, False),
 )
-known.probe_table(mx.float16, half=lambda program: table(program, inputs(7, mx.float16), 3, True))
+known.probe_table(
+    mx.float16,
+    half=lambda program: table(program, inputs(7, mx.float16), 3, True),
+    half_with_float32=lambda program: table(program, (inputs(10, mx.float16)[0], inputs(10)[1]), 3, True),
+)
+
+
+@known.probe()
+def ties(program):
+    """Each token's sorted experts' weights: two of four equal ones are among its three."""
+    gate = mx.array([1.0, 2.0, 1.0, 0.0, 1.0, 1.0])[:, None]
+    return tuple(mx.sort(each) for each in table(program, (mx.ones((2, 1)), gate), 3, True, False))
 
 
 @known.probe(mx.bfloat16)
@@ -143,6 +154,21 @@ known.change(
     ("weights.astype(x.dtype)", "weights"),
     fact="the weights are float32 although x is not",
     question="What should be the dtype of the weights?",
+)
+known.change(
+    "weights-in-gate's-dtype",
+    ("weights.astype(x.dtype)", "weights.astype(gate.dtype)"),
+    fact="the weights are in gate's dtype instead of x's",
+    question="x is float16 and gate float32. By which of the two do your weights get their dtype?",
+)
+known.change(
+    "found-by-score",
+    (
+        "mx.argpartition(-scores, kth=top_k - 1, axis=-1)[..., :top_k]",
+        "mx.argmax(scores[..., None, :] == mx.topk(scores, top_k, axis=-1)[..., None], axis=-1)",
+    ),
+    fact="an expert is found by its score, so a token has one of several equal experts more than once",
+    question="Two of a token's experts have equal scores. Which index do you find for each?",
 )
 known.change(
     "not-transposed-when-square",

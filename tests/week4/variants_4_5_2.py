@@ -35,6 +35,8 @@ known.probe_table(
     idle_is_nan=lambda program: to(program, 5, [[0, 1], [3, 2], [1, 0]], last=mx.nan),
     # more matrix products than rows?
     idle_products=lambda program: mx.array(products(to(program, 9, [[0], [3]])) > 2, mx.float32),
+    # more matrix products than experts with rows?
+    row_products=lambda program: mx.array(products(to(program, 11, [[0], [0], [3], [0]])) > 2, mx.float32),
     # one expert per token, already sorted
     as_sorted=lambda program: to(program, 6, [[0], [0], [1], [2], [4]]),
 )
@@ -103,6 +105,15 @@ known.change(
     ("if count:", "if True:"),
     fact="an expert without rows multiplies an empty slice, so there is one product per expert",
     question="One of five experts has rows. How many products does your code make?",
+)
+known.change(
+    "a-product-for-each-row",
+    (
+        "results.append(linear(rows[first : first + count], w[expert]))",
+        "results += [linear(rows[i : i + 1], w[expert]) for i in range(first, first + count)]",
+    ),
+    fact="each row has a product of its own, instead of all rows of an expert together",
+    question="Six rows go to expert 2. How many products with its matrix does your code make?",
 )
 known.change(
     "begins-after-one-group",

@@ -35,7 +35,7 @@ def load_statistics(indices: mx.array, probabilities: mx.array, mask: mx.array |
         share, imbalance and auxiliary_loss are float32 for all dtypes of probabilities.
 
     Raises:
-        ValueError: no token counts.
+        ValueError: no token counts, or there is none.
 
     Source: Fedus et al. 2021, section 2.2; `transformers`' `load_balancing_loss_func` gives k times this loss.
     """
@@ -43,7 +43,7 @@ def load_statistics(indices: mx.array, probabilities: mx.array, mask: mx.array |
     counts = mx.ones(indices.shape[:-1], mx.bool_) if mask is None else mask  # N..
     number = mx.sum(counts).item()
     if not number:
-        raise ValueError("no token counts: every entry of the mask is False")
+        raise ValueError(f"no token counts, of {counts.size}")
     chosen = indices[..., None] == mx.arange(experts)  # N.. x k x X
     tokens = mx.sum((chosen & counts[..., None, None]).reshape(-1, experts), axis=0)  # X
     share = tokens / (number * indices.shape[-1])  # X

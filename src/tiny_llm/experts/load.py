@@ -35,7 +35,7 @@ def load_statistics(indices: mx.array, probabilities: mx.array, mask: mx.array |
         share, imbalance and auxiliary_loss are float32 for all dtypes of probabilities.
 
     Raises:
-        ValueError: no token counts.
+        ValueError: no token counts, or there is none.
 
     Source: Fedus et al. 2021, section 2.2; `transformers`' `load_balancing_loss_func` gives k times this loss.
     """

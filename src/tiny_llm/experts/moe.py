@@ -34,7 +34,7 @@ class SparseMoE:
 
         Raises:
             ValueError: gate and w_gate do not fit each other, or w_up or w_down does not fit them. The message names
-                the weight and states its shape and the one needed.
+                the weight and states its shape and the one needed, each as in "(5, 6, 7)".
         """
         raise NotImplementedError("4.5.3 The sparse block")
 

@@ -38,7 +38,7 @@ def attention_with_weights(
 
     Raises:
         ValueError: H is not a multiple of H_kv, mask is a string other than "causal", or it is "causal" and L > S; or
-            rate is not from 0 to 1.
+            rate is not from 0 to 1, in training or not, and the message states it.
 
     Source: `torch.nn.MultiheadAttention` with `need_weights=True, average_attn_weights=False`.
     """

@@ -25,8 +25,8 @@ def split_qkv(
         the group of key-value head h // (H / H_kv).
 
     Raises:
-        ValueError: the layout is unknown; H is not a multiple of H_kv; or the features are not a multiple of
-            H + 2 H_kv. The message states what was given.
+        ValueError: the layout is unknown; H is not a multiple of H_kv; or the number of features is not a multiple of
+            H + 2 H_kv. The message states the layout; H and H_kv; or the number of features and H + 2 H_kv.
 
     Source: GPT-2 has "blocks", BLOOM "interleaved", Falcon-40B "interleaved" with groups.
     """
@@ -50,6 +50,6 @@ def qkv_permutation(num_heads: int, num_kv_heads: int, head_dim: int, source: st
         (H + 2 H_kv) * D distinct row numbers, int32.
 
     Raises:
-        ValueError: a layout is unknown, or H is not a multiple of H_kv.
+        ValueError: a layout is unknown; or H is not a multiple of H_kv, and the message states both numbers.
     """
     raise NotImplementedError("4.2.2 From one layout to another")

@@ -30,8 +30,8 @@ def windowed_attention(
         block_size: queries per block, counted from the first one; the last block may have fewer.
 
     Returns:
-        N.. x H x L x D, in query's dtype. The arguments are not changed. The result is already evaluated: a lazy one
-        would hold all blocks' scores in MLX's graph.
+        N.. x H x L x D, in query's dtype. The arguments are not changed. Each block is evaluated before the next one
+        begins: otherwise, MLX's graph would hold all blocks' scores at once.
 
     Raises:
         ValueError: L > S, window is less than 1, or sinks is less than 0. The message states the numbers.

@@ -17,7 +17,7 @@ def layer_windows(config: dict[str, Any]) -> list[int | None]:
     false or, for a type in SWITCHED, missing. If it has one, the first of these that applies decides which layers are
     local:
 
-    1. layer_types, one string per layer: "sliding_attention" is local, "full_attention" global;
+    1. layer_types, one string per layer, unless null: "sliding_attention" is local, "full_attention" global;
     2. for a type in LATE, max_window_layers, 28 if missing: the layers from that number on, counted from 0, are local;
     3. sliding_window_pattern, or, if that key is missing, the type's number in PATTERNS: the last of every so many
        layers is global, the others are local.
