@@ -18,7 +18,7 @@ from tiny_llm.serving import kv_cache, ragged, request
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
-from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_error, raises_value_error
 from tiny_llm_course.testkit.inputs import normals, token_ids
 from tiny_llm_course.testkit.marks import by_dtype
 from tiny_llm_course.testkit.properties import property_test
@@ -176,6 +176,16 @@ def test_task_2_ragged_trained():
         actual = logits(tokens, model, calls, "last")
     expected = [to_float64(every[who, at]) for who, at in rows_of(calls, 2, 8, "last")]
     compare(actual, np.stack(expected), mx.float32, 2e-3, case, tokens.size)
+
+
+@by_head
+@by_architecture
+def test_task_2_ragged_needs_every_weight(base, tied):
+    """The config says which weights there are."""
+    model = random_model(base, 13, num_hidden_layers=1, tie_word_embeddings=tied)
+    for name in model.weights:
+        with raises_error(KeyError, f"building {model}, without {name}"):
+            ragged.RaggedModel(of(model), model.without(name).weights)
 
 
 @pytest.mark.parametrize(("start", "first"), [(0, False), (3, False), (0, True)])

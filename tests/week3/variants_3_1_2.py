@@ -12,6 +12,7 @@ from tiny_llm_solution.serving import request
 from tiny_llm_solution.serving.kv_cache import DenseKVCache
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("3.1.2")
@@ -77,6 +78,19 @@ def ragged_refuses(program):
             found.append(1)
         found += [cache.offset for caches in kv_cache._caches.values() for cache in caches]
     return mx.array(found)
+
+
+@known.probe()
+def ragged_needs_every_weight(program):
+    """Return for each weight whether building the model without it raises a KeyError."""
+    models = [random_model(base, 15, num_hidden_layers=1) for base in (QWEN3, QWEN25)]
+    cases = [(model, name) for model in models for name in sorted(model.weights)]
+
+    def build(case):
+        model, name = case
+        program(ModelConfig.from_dict(model.config), model.without(name).weights)
+
+    return refusals(build, cases, KeyError)
 
 
 @known.probe()
@@ -266,6 +280,18 @@ known.change(
     (", bias=not qwen3", ""),
     fact="the biases of Qwen2.5 are missing",
     question="Which of Qwen2.5's weights do you not use?",
+)
+known.change(
+    "norms-where-there-are-weights",
+    ('if qwen3 else None for x in "qk"', 'if f"self_attn.{x}_norm.weight" in weights else None for x in "qk"'),
+    fact="q_norm and k_norm are left out if their weights are missing, and no error is raised",
+    question="A file of Qwen3 has lost a weight. How does its user find out?",
+)
+known.change(
+    "biases-where-there-are-weights",
+    ("bias=not qwen3", 'bias=f"self_attn.{x}_proj.bias" in weights'),
+    fact="biases are left out if they are missing from the weights, and no error is raised",
+    question="A file of Qwen2.5 has lost a bias. How does its user find out?",
 )
 known.change(
     "parts-left-alone",
