@@ -4,7 +4,8 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tests.week3.engine_room import Chunk, Request, Step
@@ -36,14 +37,14 @@ def figures(text: Any, model: str = MODEL) -> dict[str, float]:
         raise CheckFailed(Finding(Kind.TYPE, f"exposition gave {type(text).__name__}, expected a str"))
     if not text.endswith("\n"):
         raise fail("the last line has no newline", f"got       {text[-40:]!r}")
-    kinds, helps, found = dict[str, str](), set[str](), dict[str, float]()
+    kinds, helps, found, below = dict[str, str](), dict[str, str](), dict[str, float](), ""
     for line in text[:-1].split("\n"):
         words = line.split(" ")
-        if words[:2] == ["#", "TYPE"] and len(words) == 4:
-            kinds[words[2]] = words[3]
-            continue
-        if words[:2] == ["#", "HELP"] and len(words) > 3:
-            helps.add(words[2])
+        if words[0] == "#" and words[1:2] in (["TYPE"], ["HELP"]) and len(words) > 3:
+            told = kinds if words[1] == "TYPE" else helps
+            if words[2] in told:
+                raise fail(f"two lines # {words[1]} of {words[2]}", f"got       {line!r}")
+            below, told[words[2]] = words[2], " ".join(words[3:])
             continue
         try:
             base, pairs, value = SAMPLE.fullmatch(line).groups()  # type: ignore[union-attr]
@@ -57,11 +58,14 @@ def figures(text: Any, model: str = MODEL) -> dict[str, float]:
             raise fail(f"no # TYPE before {base}", f"got       {line!r}")
         if not any(family in helps for family in families):
             raise fail(f"no # HELP before {base}", f"got       {line!r}")
+        if below not in families:
+            raise fail(f"a sample of {base} is below the # HELP and # TYPE of {below}", f"got       {line!r}")
         if given != model:
             raise fail(f"another model_name of {base}", f"expected  {model}", f"got       {given}")
         if name in found:
             raise fail(f"{name} is exposed twice")
         found[name] = number
+    found |= {f"# HELP {base} {text}": 1.0 for base, text in helps.items()}
     return found | {f"# {base} is a {kind}": 1.0 for base, kind in kinds.items()}
 
 
@@ -80,12 +84,14 @@ class Clock:
         return self.now
 
 
-OTHERS = {
-    "vllm:num_requests_running": 3,
-    "tiny_llm:free_pages": 1000005,
-    "vllm:kv_cache_usage_perc": 0.8125,
-    "vllm:prefix_cache_hits_total": 2000001,
-}
+OTHERS: Mapping[str, float] = MappingProxyType(
+    {
+        "vllm:num_requests_running": 3,
+        "tiny_llm:free_pages": 1000005,
+        "vllm:kv_cache_usage_perc": 0.8125,
+        "vllm:prefix_cache_hits_total": 2000001,
+    }
+)
 REASONS = ("stop", "length", "abort")
 Call = tuple[float, str, int, int]  # time, event, request, and a number
 
@@ -162,12 +168,13 @@ def measured_by_formula(calls: Sequence[Call], prompts: Sequence[int], given: An
             if what == "ends" and who in arrived:
                 times[given.LATENCY].append(at - arrived[who])
     names = (given.STEPS, given.PREEMPTIONS, given.PROMPT_TOKENS, given.OUTPUT_TOKENS, given.REFUSED)
-    found: dict[str, float] = {name: total[name] for name in names} | OTHERS
+    found: dict[str, float] = {name: total[name] for name in names} | dict(OTHERS)
     found |= {sample(given.ENDED, finished_reason=why): count for why, count in reasons.items()}
     for name, bounds in zip(times, (given.WAITING, given.EACH_TOKEN, given.WAITING, given.WHOLE_REQUEST), strict=True):
         for bound in (*bounds, math.inf):
             found[sample(f"{name}_bucket", le=bound)] = sum(seconds <= bound for seconds in times[name])
         found |= {f"{name}_sum": sum(times[name]), f"{name}_count": len(times[name]), f"# {name} is a histogram": 1.0}
+    found |= {f"# HELP {name} {given.HELP[name]}": 1.0 for name in (*names, *OTHERS, given.ENDED, *times)}
     counters = [name for name in (*names, *OTHERS) if name.endswith("_total")]
     found |= {f"# {name} is a counter": 1.0 for name in (*counters, given.ENDED)}
     return found | {f"# {name} is a gauge": 1.0 for name in OTHERS if name not in counters}

@@ -103,6 +103,8 @@ class Played:
 
     def check(self):
         """Check the nodes and all reference counts."""
+        if getattr(self.tree, "pool", None) is not self.pool:
+            self.fail(Kind.VALUES, "the tree's `pool` is not the one that was passed in")
         with noted(self.case):
             try:
                 edges = edges_of(self.tree)

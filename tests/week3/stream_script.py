@@ -90,14 +90,17 @@ def streamed(program: Any, script: Script, events: bool) -> list[str]:
             state[0] = "closed"
             raise
 
+    shaped = [0]
+
     def shape(piece: Any) -> object:
+        shaped[0] += 1
         who = requests.index(piece.request)
         return {"who": who, "text": piece.text, "tokens": list(piece.tokens), "why": piece.finish_reason}
 
     async def read() -> list[str]:
         source, found, kept = news(), list[str](), list[Any]()
         stream = program(source, dict(zip(requests, texts, strict=True)))
-        behind = (lambda: {"usage": 5}) if script.last else None
+        behind = (lambda: {"usage": shaped[0]}) if script.last else None
         reader = stream.events(shape, behind, lambda e: {"error": str(e)}) if events else stream.pieces()
         if asyncio.iscoroutine(reader):
             await reader

@@ -3,6 +3,8 @@
 Each request must get the logits that it gets alone, by the formulas of week 1 in float64.
 """
 
+from functools import partial
+
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -18,9 +20,10 @@ from tiny_llm.serving import kv_cache, ragged, request
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
 from tiny_llm_course.testkit.cases import noted
-from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_error, raises_value_error
 from tiny_llm_course.testkit.inputs import normals, token_ids
 from tiny_llm_course.testkit.marks import by_dtype
+from tiny_llm_course.testkit.memory import peak_bytes
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
 from tiny_llm_course.testkit.sizes import sizes
@@ -95,6 +98,22 @@ def test_task_2_ragged_no_logits():
         kept.admit(one)
         actual = ragged.RaggedModel(of(model), model.weights)([request.Chunk(one, 0, [5, 7, 11], 0)], kept)
     compare(actual, np.zeros((0, 29)), mx.float32, 0.0, case, 3)
+
+
+@pytest.mark.parametrize("wanted", [1, 0])
+def test_task_2_ragged_computes_no_other_logits(wanted):
+    """A vocabulary of 50,000 and a chunk of 64 tokens: all logits would take 12.8 MB, the requested ones take 0.2."""
+    model = random_model(QWEN3, 14, vocab_size=50000, max_position_embeddings=1000)
+    case = f"float32, one chunk of 64 tokens, num_logits {wanted}, {model}"
+    with noted(case):
+        program = ragged.RaggedModel(of(model), model.weights)
+        for _ in range(2):
+            kept, one = kv_cache.DenseKVCache(2), request.Request([5] * 65, 1)
+            kept.admit(one)
+            taken = peak_bytes(partial(program, [request.Chunk(one, 0, [5] * 64, wanted)], kept))
+    if taken > 64 * 50000 * 4 // 2:
+        headline = f"one call takes {taken / 1e6:.1f} MB: logits are computed that no chunk asks for"
+        fail(Kind.VALUES, headline, case, "at most   6.4 MB")
 
 
 @pytest.mark.parametrize("change", [{"rope_theta": 500.0}, {"rms_norm_eps": 0.1}, {"num_hidden_layers": 1}], ids=str)
@@ -176,6 +195,16 @@ def test_task_2_ragged_trained():
         actual = logits(tokens, model, calls, "last")
     expected = [to_float64(every[who, at]) for who, at in rows_of(calls, 2, 8, "last")]
     compare(actual, np.stack(expected), mx.float32, 2e-3, case, tokens.size)
+
+
+@by_head
+@by_architecture
+def test_task_2_ragged_needs_every_weight(base, tied):
+    """The config says which weights there are."""
+    model = random_model(base, 13, num_hidden_layers=1, tie_word_embeddings=tied)
+    for name in model.weights:
+        with raises_error(KeyError, f"building {model}, without {name}"):
+            ragged.RaggedModel(of(model), model.without(name).weights)
 
 
 @pytest.mark.parametrize(("start", "first"), [(0, False), (3, False), (0, True)])

@@ -224,6 +224,20 @@ def test_task_3_rows_without_a_seed():
         compare(state, unused, mx.float32, 0.0, f"MLX's random state after three {rows}", 4)
 
 
+@pytest.mark.parametrize("params", [{}, {"seed": 3}, {"top_k": 2, "repetition_penalty": 1.2, "seed": 4}], ids=str)
+def test_task_3_rows_no_noise_if_all_are_greedy(monkeypatch, params):
+    case, drawn, noise = f"three greedy rows, params {params}, logits 3 x 1,000", [], sampling.gumbel_noise
+
+    def recorded(seeds, size):
+        drawn.append(f"{len(seeds)} rows of {size}")
+        return noise(seeds, size)
+
+    monkeypatch.setattr(sampling, "gumbel_noise", recorded)
+    chosen(normals(8)(3, 1000), rows_of_params([params] * 3, 8, 1000), case)
+    if drawn:
+        fail(Kind.VALUES, "gumbel_noise is called, although every row is greedy", case, f"got       {drawn[0]}")
+
+
 def test_task_3_rows_leaves_the_logits():
     chunks, logits = rows_of_params(PARAMS, 7, 30), normals(7)(len(PARAMS), 30)
     before, case = to_float64(logits), f"float32, logits {len(PARAMS)} x 30, seed 7"

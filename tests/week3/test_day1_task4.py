@@ -25,20 +25,25 @@ def check_stops(parts, stops, tail="", case=""):
     case = case or f"pieces {parts}, stop strings {list(stops)}" + f", and at the end {tail!a}" * bool(tail)
     with noted(case):
         made = stopping.StopStrings(Spelling(parts, tail), stops)
-        shown = [made.add(token) for token in range(len(parts))]
-        shown.append(made.finish())
-        text, found = made.text, made.found
-    whole, so_far, string, expected = "", "", None, []
+        shown, texts, found = [], [made.text], [made.found]
+        for number in range(len(parts) + 1):
+            shown.append(made.add(number) if number < len(parts) else made.finish())
+            texts.append(made.text)
+            found.append(made.found)
+    whole, so_far, string, expected, wholes, strings = "", "", None, [], [""], [None]
     for number, piece in enumerate([*parts, tail]):
         before = so_far
         if string is None:
             whole += piece
             so_far, string = shown_until(whole, stops, number == len(parts))
         expected.append(so_far[len(before) :])
+        wholes.append(so_far)
+        strings.append(string)
     same_pieces(shown, expected, f"what each call shows; {case}")
-    same_text(text, so_far, f"`text`; {case}")
-    if found != string or type(found) is not type(string):
-        fail(Kind.VALUES, "wrong `found`", case, f"expected  {string!a}", f"got       {found!a}")
+    same_pieces(texts, wholes, f"`text` before the first call and after each; {case}")
+    for calls, (one, other) in enumerate(zip(strings, found, strict=True)):
+        if one != other or type(one) is not type(other):
+            fail(Kind.VALUES, f"wrong `found` after {calls} calls", case, f"expected  {one!a}", f"got       {other!a}")
 
 
 @pytest.mark.parametrize(
@@ -59,6 +64,13 @@ def check_stops(parts, stops, tail="", case=""):
 )
 def test_task_4_stop_by_hand(parts, stops):
     check_stops(parts, stops)
+
+
+@pytest.mark.parametrize("kind", [tuple, set, dict.fromkeys], ids=["tuple", "set", "dict"])
+def test_task_4_stop_any_collection(kind):
+    """The stop strings may be in a collection without indices, or one that cannot be changed."""
+    parts, stops = ["xab", "cd!"], ["abcd", "bc", "d"]
+    check_stops(parts, kind(stops), case=f"pieces {parts}, stop strings {stops} in a {type(kind(stops)).__name__}")
 
 
 @pytest.mark.parametrize("parts", [["xabcd!"], ["xab", "cd!"], list("xabcd!"), ["xabc", "d!"]], ids=str)

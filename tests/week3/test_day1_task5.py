@@ -91,6 +91,12 @@ def ended_alone(requests, case, follow=add_up):
             fail(Kind.VALUES, "wrong `finish_reason`", case, f"expected  {why}", f"got       {one.finish_reason}")
 
 
+def new_tokens(steps, request):
+    """Return a request's tokens in the `new` of all steps."""
+    pairs = [pair for step in steps for pair in zip(step.chunks, step.new, strict=True)]
+    return [token for chunk, tokens in pairs if chunk.request is request for token in tokens]
+
+
 def left_empty(made, case):
     if made.running or len(made.waiting) or made.kv_cache.texts:
         lines = f"running {len(made.running)}, waiting {len(made.waiting)}, in the KV cache {len(made.kv_cache.texts)}"
@@ -169,14 +175,7 @@ def test_task_5_step_eos(eos):
     ended_alone(requests, case, count_up)
     left_empty(made, case)
     for number, one in enumerate(requests):
-        new = [
-            t
-            for step in steps
-            for chunk, tokens in zip(step.chunks, step.new, strict=True)
-            if chunk.request is one
-            for t in tokens
-        ]
-        same_ids(new, one.output, f"the new tokens of {chr(65 + number)} in all steps; {case}")
+        same_ids(new_tokens(steps, one), one.output, f"the new tokens of {chr(65 + number)} in all steps; {case}")
 
 
 def test_task_5_step_stop():
@@ -428,10 +427,40 @@ def test_task_5_step_cancelled_during_a_step():
     counts = [len(step.new) for step in steps]
     same_ids(counts, [len(step.chunks) for step in steps], f"number of lists in `new`, one per chunk; {case}")
     same_ids([len(one.output) for one in requests], [4, 1, 2, 4], f"number of output tokens of each; {case}")
+    for number, one in enumerate(requests):
+        new = new_tokens(steps, one)
+        same_ids(new, one.output, f"the new tokens of {chr(65 + number)} in all steps; {case}")
     told = [one.finish_reason for one in requests]
     same_pieces(told, ["length", "cancelled", "cancelled", "length"], f"`finish_reason`; {case}")
     ended = [who(requests, step.finished) for step in steps]
     same_pieces(ended, ["", "", "", "AD", "", ""], f"`finish_reason` of each step; {case}")
+
+
+def test_task_5_step_cancelled_by_a_later_one():
+    """C's `stop` cancels A and B, whose tokens came before C's: A's was its last, so A has finished already."""
+    case, requests = "3 requests of 2, 4, 4 tokens; at C's 2nd token A and B are cancelled", asked(2, 4, 4)
+    ran = []
+    with noted(case):
+        made = scheduler.Scheduler(Teller(add_up, case), Notebook(None, case), sampler=greedy)
+
+        def stop(token):
+            if len(requests[2].output) == 2:
+                ran.append(who(requests, made.running))
+                made.cancel(requests[0])
+                made.cancel(requests[1])
+            return False
+
+        requests[2].stop = stop
+        for one in requests:
+            made.submit(one)
+        steps = [made.step() for _ in range(5)]
+    left_empty(made, case)
+    same_pieces(ran, ["BC"], f"the running requests when C's stop is called; {case}")
+    same_ids([len(one.output) for one in requests], [2, 2, 4], f"number of output tokens of each; {case}")
+    told = [one.finish_reason for one in requests]
+    same_pieces(told, ["length", "cancelled", "length"], f"`finish_reason`; {case}")
+    ended = [who(requests, step.finished) for step in steps]
+    same_pieces(ended, ["", "A", "", "C", ""], f"the finished requests; {case}")
 
 
 def test_task_5_step_cancelled_between_steps():

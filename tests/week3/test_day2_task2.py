@@ -127,7 +127,17 @@ def test_task_2_fair_two_queues():
         )
 
 
-@pytest.mark.parametrize("before", [[], [("come", "ann")], [("come", "bob"), ("admit",)]], ids=str)
+@pytest.mark.parametrize(
+    "before",
+    [
+        [],
+        [("come", "ann")],
+        [("come", "bob")],
+        [("come", "bob"), ("admit",)],
+        [("come", "bob"), ("come", "bob"), ("admit",)],
+    ],
+    ids=str,
+)
 def test_task_2_fair_refuses_unknown_requests(before):
     script = Script(queue.FairQueue(), Request)
     with noted(script_in_words(before)):

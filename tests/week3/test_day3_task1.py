@@ -116,6 +116,8 @@ def test_task_1_pool_error_messages():
     for name, call in (("release", other.release), ("retain", other.retain)):
         with raises_value_error(f"9 pages, allocate(9), release([7]), {name}([6, 7, 8])", "7"):
             call([6, 7, 8])
+    with raises_value_error("9 pages, allocate(9), release([7]), release([5, 8, 8, 6])", "8"):
+        other.release([5, 8, 8, 6])
     same_number(one.pages, 5, "pages", "5 pages, allocate(3)")
 
 

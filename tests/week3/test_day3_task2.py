@@ -38,6 +38,7 @@ def sizes_agree(config, page, dtype, lengths, longest, caps):
 
     with noted(case):
         found = sizes.PageSizes(config, page, dtype)
+    same_number(getattr(found, "page_size", None), page, "page_size", case)
     same_number(found.token_bytes, room(1), "token_bytes", case)
     same_number(found.page_bytes, room(page), "page_bytes", case)
     for cap in caps:

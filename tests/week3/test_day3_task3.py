@@ -30,6 +30,7 @@ from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact
 from tiny_llm_course.testkit.sizes import sizes as drawn_sizes
+from tiny_llm_course.testkit.texts import same_number
 
 seeds = st.integers(0, 9999)
 
@@ -117,6 +118,17 @@ def test_task_3_paged_validates():
     memory_plays(4, 3, *checks, *begun("a", 9), *checks)
     with raises_value_error("3 pages of 4 slots, a prompt of 8 tokens, max_tokens 5", "13", "12"):
         kv_cache.PagedKVCache(Shelves(4, 3)).validate(request_of(8, 5))
+
+
+@pytest.mark.parametrize("page", [1, 3, 4])
+def test_task_3_paged_counts_pages(page):
+    """`pages_for` rounds up; no tokens need no page."""
+    one = kv_cache.PagedKVCache(Shelves(page, 9))
+    for tokens in range(10):
+        case = f"page {page}, pages_for({tokens})"
+        with noted(case):
+            found = one.pages_for(tokens)
+        same_number(found, len(range(0, tokens, page)), "pages_for", case)
 
 
 def test_task_3_paged_uses_the_given_pool():

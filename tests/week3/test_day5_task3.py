@@ -16,12 +16,12 @@ from tests.week3.played_tree import BLUE, BLUE_DOG, CAT, DOG, IS, RED, THAT, A, 
 from tests.week3.prefixes import edges_of
 from tests.week3.remembering import Contents, Remembering
 
-from tiny_llm.paged import storage
+from tiny_llm.paged import pool, storage
 from tiny_llm.prefix import kv_cache
 from tiny_llm.serving.request import Request, next_chunk
 from tiny_llm_course.testkit.agreement import compare
 from tiny_llm_course.testkit.cases import noted, type_words
-from tiny_llm_course.testkit.errors import Kind, fail
+from tiny_llm_course.testkit.errors import Kind, fail, fail_if_different
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
@@ -351,6 +351,30 @@ def test_task_3_prefix_no_capacity_to_decode():
     serving.release("one")
     serving.begin("two")
     serving.read("two", None, 30)
+
+
+def test_task_3_prefix_rejects_without_side_effects():
+    """Of a request that is not admitted, not even num_computed_tokens changes."""
+    serving, request = Serving(pages=3), Request([*range(30, 35)], 100)
+    serving.serve("one", *range(10, 14))
+    serving.begin("two", *range(20, 23))
+    request.num_computed_tokens = 2
+    case = f"{serving.case}, admit another request of 5 tokens, whose num_computed_tokens is 2"
+    with noted(case):
+        admitted = serving.kv_cache.admit(request)
+    fail_if_different("the request is admitted", False, admitted, case)
+    fail_if_different("`num_computed_tokens` of the request has changed", 2, request.num_computed_tokens, case)
+
+
+def test_task_3_prefix_uses_the_given_pool():
+    """The pool that is passed in, also for the tree, or a new one of as many pages as the storage has."""
+    case = "a storage of 5 pages, and another pool"
+    with noted(case):
+        shared, pages = pool.PagePool(5), SimpleNamespace(page_size=2, pages=5)
+        one, other = kv_cache.PrefixKVCache(pages, shared), kv_cache.PrefixKVCache(pages)
+        found = [one.pool is shared, one.tree.pool is shared, other.pool.num_free, other.tree.pool is other.pool]
+    what = "wrong: same pool, same pool in the tree; of a new pool, num_free, and same pool in the tree"
+    fail_if_different(what, [True, True, 5, True], found, case)
 
 
 def test_task_3_prefix_two_caches():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.week3.formulas_day6 import accept64, is_near, pick64
 
 from tiny_llm.speculative import acceptance
-from tiny_llm_course.testkit.cases import noted, type_words
+from tiny_llm_course.testkit.cases import noted, shape_words, type_words
 from tiny_llm_course.testkit.errors import Kind, fail, fail_if_different, raises_value_error
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import to_float64
@@ -206,26 +206,55 @@ def test_task_1_accept_any_rows(seed, count, vocab, spread):
     drafted_agree(seed, count, vocab, spread)
 
 
-@pytest.mark.parametrize(("cut", "numbers"), [("target", "3"), ("draws", "3"), ("draft", "2"), ("width", "4")])
+def sizes_in_words(target, rows, drafted, draws):
+    shapes = f"target {shape_words(target.shape)}, draft {shape_words(rows.shape)}"
+    return f"{shapes}, {len(drafted)} draft tokens, {len(draws)} uniform samples"
+
+
+@pytest.mark.parametrize(
+    ("cut", "numbers"),
+    [
+        ("target", "23"), ("draws", "23"), ("target and draws", "23"), ("draft", "12"), ("width", "34"),
+        ("drafted", "12"), ("all but target", "23"),
+    ],
+)  # fmt: skip
 def test_task_1_accept_refuses(cut, numbers):
+    """The message has the size found and the size expected."""
     target, rows, drafted, draws = judged_case(5, 2, 4)
     cases = {
         "target": (target[:2], rows, drafted, draws),
         "draws": (target, rows, drafted, draws[:2]),
+        "target and draws": (target[:2], rows, drafted, draws[:2]),
         "draft": (target, rows[:1], drafted, draws),
         "width": (target, rows[:, :3], [0, 1], [0.0, 0.0, 0.5]),  # both are accepted: no row is subtracted from another
+        "drafted": (target[:2], rows, drafted[:1], draws[:2]),
+        "all but target": (target, rows[:1], drafted[:1], draws[:2]),
     }
-    with raises_value_error(f"2 drafted, V 4, too few of the {cut}", numbers):
+    with raises_value_error(sizes_in_words(*cases[cut]), *numbers):
         acceptance.accept(*cases[cut])
 
 
-@pytest.mark.parametrize("many", ["target", "draws", "draft"])
-def test_task_1_accept_refuses_too_many(many):
+@pytest.mark.parametrize(("many", "numbers"), [("target", "34"), ("draws", "34"), ("draft", "23")])
+def test_task_1_accept_refuses_too_many(many, numbers):
     target, rows, drafted, draws = judged_case(5, 2, 4)
     cases = {
         "target": (mx.concatenate([target, target[:1]]), rows, drafted, draws),
         "draws": (target, rows, drafted, [*draws, 0.5]),
         "draft": (target, mx.concatenate([rows, rows[:1]]), drafted, draws),
     }
-    with raises_value_error(f"2 drafted, V 4, too many of the {many}", "3"):
+    with raises_value_error(sizes_in_words(*cases[many]), *numbers):
+        acceptance.accept(*cases[many])
+
+
+@pytest.mark.parametrize(("many", "numbers"), [("target", "12"), ("draws", "12"), ("draft", "01"), ("width", "34")])
+def test_task_1_accept_refuses_without_draft_tokens(many, numbers):
+    """Sizes are also validated if nothing was drafted."""
+    target, rows, _, draws = judged_case(5, 2, 4)
+    cases = {
+        "target": (target[:2], rows[:0], [], draws[:1]),
+        "draws": (target[:1], rows[:0], [], draws[:2]),
+        "draft": (target[:1], rows[:1], [], draws[:1]),
+        "width": (target[:1], rows[:0, :3], [], draws[:1]),
+    }
+    with raises_value_error(sizes_in_words(*cases[many]), *numbers):
         acceptance.accept(*cases[many])

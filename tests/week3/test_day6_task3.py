@@ -261,6 +261,9 @@ def test_task_3_draft_ends():
         writers = Writers(draft_model.DraftModel, Request, SamplingParams, *own, case=case, eos_ids=[ends])
         drafts = writers.draft([4, 4])
     fail_if_different("wrong tokens", expected, [each.tokens for each in drafts], case)
+    for text, prompt, draft in zip(expected, prompts, drafts, strict=True):
+        rows = [probabilities64(logits([*prompt, *text[:at]]), [*prompt, *text[:at]]) for at in range(len(text))]
+        compare(draft.probabilities, np.array(rows), mx.float32, 2e-5, f"probabilities; {case}", len(text))
 
 
 def test_task_3_draft_sweep():

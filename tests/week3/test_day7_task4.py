@@ -7,13 +7,13 @@ import math
 
 import pytest
 from tests.week3.engine_room import Chunk, Step, asked
-from tests.week3.figures_script import MODEL, Clock, figures, measured, measured_by_formula, random_calls
+from tests.week3.figures_script import MODEL, OTHERS, Clock, figures, measured, measured_by_formula, random_calls
 
 from tiny_llm.server import metrics
 from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import Kind, fail
 from tiny_llm_course.testkit.sizes import sizes
-from tiny_llm_course.testkit.texts import again
+from tiny_llm_course.testkit.texts import again, same_text
 
 
 def check_figures(calls, prompts, case):
@@ -123,6 +123,16 @@ def test_task_4_metrics_admitted_again():
     check_figures(
         [*calls, (10.0, "ends", 0, 1)], [4], "a request at 0 s, admitted at 1 s, preempted at 2 s, and at 9 s"
     )
+
+
+def test_task_4_metrics_exposed_twice():
+    """Reading the metrics changes nothing, neither when they are read again nor in what is recorded after that."""
+    calls, prompts = random_calls(5, 9, 20)
+    case, clock = "9 requests, 20 steps, seed 5, and two readings after each other", Clock()
+    with noted(case):
+        subject = metrics.Metrics(MODEL, clock)
+        first, second = measured(subject, clock, calls, prompts), subject.exposition(OTHERS)
+    same_text(second, first, f"the second reading; {case}")
 
 
 def test_task_4_metrics_labels():

@@ -1,5 +1,7 @@
 """Known programs of task 3.1.2, the model over a ragged batch."""
 
+from functools import partial
+
 import mlx.core as mx
 import mlx.nn as nn
 from tests.week1.reference_model import QWEN3, QWEN25, embedded_model, random_model, random_tokens
@@ -12,6 +14,8 @@ from tiny_llm_solution.serving import request
 from tiny_llm_solution.serving.kv_cache import DenseKVCache
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.memory import peak_bytes
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("3.1.2")
@@ -77,6 +81,32 @@ def ragged_refuses(program):
             found.append(1)
         found += [cache.offset for caches in kv_cache._caches.values() for cache in caches]
     return mx.array(found)
+
+
+@known.probe()
+def ragged_needs_every_weight(program):
+    """Return for each weight whether building the model without it raises a KeyError."""
+    models = [random_model(base, 15, num_hidden_layers=1) for base in (QWEN3, QWEN25)]
+    cases = [(model, name) for model in models for name in sorted(model.weights)]
+
+    def build(case):
+        model, name = case
+        program(ModelConfig.from_dict(model.config), model.without(name).weights)
+
+    return refusals(build, cases, KeyError)
+
+
+@known.probe()
+def ragged_computes_other_logits(program):
+    """Return whether a chunk of 32 tokens allocates the logits of all of them, with one row and with none."""
+    model, found = random_model(QWEN3, 16, vocab_size=50000, max_position_embeddings=1000), []
+    made = program(ModelConfig.from_dict(model.config), model.weights)
+    for wanted in (1, 1, 0):
+        kv_cache, one = DenseKVCache(2), request.Request([3] * 40, 1)
+        kv_cache.admit(one)
+        taken = peak_bytes(partial(made, [request.Chunk(one, 0, [3] * 32, wanted)], kv_cache))
+        found.append(taken > 32 * 50000 * 4 // 2)
+    return mx.array(found[1:])
 
 
 @known.probe()
@@ -178,6 +208,15 @@ known.change(
     question="How many rows should there be for a prompt of 100 tokens and three decoding requests?",
 )
 known.change(
+    "head-of-every-row",
+    (
+        "self.head(self.norm(x[mx.array(rows or [0])]))[: len(rows)]",
+        "self.head(self.norm(x))[mx.array(rows or [0])][: len(rows)]",
+    ),
+    fact="logits are computed for every token, and those that no chunk asks for are discarded",
+    question="Which line of a prefill of 1,000 tokens takes the most memory, and how many of its rows are used?",
+)
+known.change(
     "row-for-no-logits",
     ("[: len(rows)]", ""),
     fact="one row is returned even if no chunk asks for logits",
@@ -266,6 +305,13 @@ known.change(
     (", bias=not qwen3", ""),
     fact="the biases of Qwen2.5 are missing",
     question="Which of Qwen2.5's weights do you not use?",
+)
+known.change(
+    "what-there-are-weights-for",
+    ('if qwen3 else None for x in "qk"', 'if f"self_attn.{x}_norm.weight" in weights else None for x in "qk"'),
+    ("bias=not qwen3", 'bias=f"self_attn.{x}_proj.bias" in weights'),
+    fact="norms and biases are left out if their weights are missing, and no error is raised",
+    question="A checkpoint has lost a weight. How does its user find out?",
 )
 known.change(
     "parts-left-alone",

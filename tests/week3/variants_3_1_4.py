@@ -240,6 +240,16 @@ known.change(
     question="A server has only called `ends`. Where does it find the text?",
 )
 known.change(
+    "held-in-text",
+    (
+        "self.text += text[:end]",
+        "self.text = self.text[: len(self.text) + len(piece) - len(text)] + (text[:end] if self.found else text)",
+    ),
+    ("        self.text += rest\n", ""),
+    fact="`text` includes the characters that are held back",
+    question="A server sends what was added to `text` after every step. What may it not send yet?",
+)
+known.change(
     "end-unkept",
     ("        self.text += rest\n", ""),
     fact="`text` does not gain the held-back characters that finish returns",

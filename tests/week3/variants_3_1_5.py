@@ -163,6 +163,21 @@ def step_cancelled_meanwhile(program):
 
 
 @known.probe()
+def step_cancelled_by_a_later_one(program):
+    """At the third one's second token, the first, which has its last, and the second are cancelled."""
+    requests, held = simple(2, 4, 4), []
+
+    def stop(token):
+        if len(requests[2].output) == 2:
+            held[0].cancel(requests[0])
+            held[0].cancel(requests[1])
+        return False
+
+    requests[2].stop = stop
+    return run(program, requests, 5, events={0: held.append})
+
+
+@known.probe()
 def step_ends_within_several_tokens(program):
     """The second of three tokens ends an output: `stop`, the last of max_tokens, EOS, and cancelled by `stop`."""
     told, held = [], []
@@ -472,6 +487,32 @@ known.change(
     ),
     fact="a request that another one's `stop` cancels during the step still gets a token",
     question="A's `stop` cancels B, whose tokens of this step come next. How many of them does B get?",
+)
+known.change(
+    "finished-after-all-tokens",
+    (
+        """
+        for chunk, tokens in zip(step.chunks, self.sampler(logits, step.chunks), strict=True):
+            request = chunk.request
+            new, reason = _append_tokens(request, tokens)
+            step.new.append(new)
+        """,
+        """
+        sampled = self.sampler(logits, step.chunks)
+        ends = [_append_tokens(chunk.request, tokens) for chunk, tokens in zip(step.chunks, sampled)]
+        step.new += [new for new, _ in ends]
+        for chunk, tokens, (new, reason) in zip(step.chunks, sampled, ends):
+            request = chunk.request
+        """,
+    ),
+    fact="a finished request leaves only after all requests have got their tokens, and may be cancelled until then",
+    question="A gets its last token, and then B's `stop` cancels A. Which finish_reason should A have?",
+)
+known.change(
+    "new-of-the-cancelled",
+    ("step.new.append(new)", "step.new.append(tokens if request.finish_reason and not new else new)"),
+    fact="the step's `new` also has tokens of a request that was cancelled before it could get them",
+    question="`new` lists the tokens that were appended to each output. Which were appended to a cancelled one's?",
 )
 known.change(
     "eos-ignored",

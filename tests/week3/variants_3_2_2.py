@@ -74,6 +74,14 @@ def fair_refuses(program):
         except ValueError:
             found.append(1)
         made.add(Request([1], 1, user="bob", request_id=number + 5))
+    for _ in range(2):
+        one = made.peek()
+        try:
+            made.remove(one)
+            made.remove(one)
+            found.append(0)
+        except ValueError:
+            found.append(1)
     return mx.array(found)
 
 
@@ -242,6 +250,15 @@ known.change(
     ("line.remove(request)", "line.popleft()"),
     fact="remove always removes the user's first request",
     question="Ann cancels her second request. Which one leaves the queue?",
+)
+known.change(
+    "others-of-the-user-are-enough",
+    (
+        "line.remove(request)",
+        "if not line:\n    raise ValueError\nif request in line:\n    line.remove(request)",
+    ),
+    fact="remove raises no ValueError for a request that is not here if another one of its user waits",
+    question="A request is removed twice, and its user has another one. What does the docstring promise?",
 )
 known.change(
     "another-error",

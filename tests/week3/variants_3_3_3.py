@@ -354,6 +354,9 @@ class PageByPage:
         self.release(request)
         return False
 
+    def pages_for(self, tokens):
+        return len(range(0, tokens, self.storage.page_size))
+
     def grown(self, request, tokens):
         block_table, before = self.block_tables[request], len(self.block_tables[request])
         while len(block_table) * self.storage.page_size < tokens:

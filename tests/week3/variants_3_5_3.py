@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import mlx.core as mx
 from tests.week3.prefixes import edges_of, numbers
 from tiny_llm_solution.paged.kv_cache import PagedKVCache
+from tiny_llm_solution.paged.pool import PagePool
 from tiny_llm_solution.prefix.eviction import evict
 from tiny_llm_solution.prefix.tree import RadixTree
 from tiny_llm_solution.serving.request import Request
@@ -59,6 +60,19 @@ def prefix_of_nothing(program):
     return mx.array(
         [kv_cache.hit_rate, kv_cache.queried_tokens, kv_cache.hit_tokens, *numbers(edges_of(kv_cache.tree))]
     )
+
+
+@known.probe()
+def prefix_with_a_pool(program):
+    pool = PagePool(5)
+    kv_cache = program(SimpleNamespace(page_size=2, pages=5), pool)
+    return mx.array([kv_cache.admit(Request([1, 2, 3], 1)), pool.num_free, kv_cache.tree.pool is pool])
+
+
+@known.probe()
+def prefix_of_one_refused(program):
+    request = Request([1, 2, 3, 4, 5], 1, num_computed_tokens=3)
+    return mx.array([program(SimpleNamespace(page_size=2, pages=2)).admit(request), request.num_computed_tokens])
 
 
 known.probe_table(
@@ -274,6 +288,18 @@ known.change(
     ),
     fact="num_computed_tokens changes for a request that is not admitted",
     question="A waiting request has no pages. How many of its tokens are cached?",
+)
+known.change(
+    "a-pool-of-its-own",
+    ("super().__init__(storage, pool)", "super().__init__(storage)"),
+    fact="the pool that is passed in is ignored",
+    question="What is the constructor's second argument for?",
+)
+known.change(
+    "refused-and-unread",
+    ("found = self.tree.match", "request.num_computed_tokens = 0\nfound = self.tree.match"),
+    fact="num_computed_tokens becomes 0 even if admit returns False",
+    question="admit has returned False. What may have changed?",
 )
 known.change(
     "prompt-tokens-asked",

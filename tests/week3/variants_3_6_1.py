@@ -102,6 +102,10 @@ def accept_refusals(program):
         (target, draft, draft_tokens, [*uniforms, 0.5]),
         (target, draft[:, :3], [0, 1], [0.0, 0.0, 0.5]),
         (target, draft, draft_tokens[:1], uniforms),
+        (target[:2], draft, draft_tokens, uniforms[:2]),
+        (target[:2], draft[:0], [], uniforms[:1]),
+        (target[:1], draft[:0], [], uniforms[:2]),
+        (target[:1], draft[:1], [], uniforms[:1]),
     ):
         try:
             program(*case)
@@ -271,6 +275,21 @@ known.change(
     question="If the draft has fewer rows than tokens, whose probabilities are they?",
 )
 known.change(
+    "nothing-drafted-nothing-counted",
+    (
+        "count = len(draft_tokens)",
+        "count = len(draft_tokens)\nif not count:\n    return 0, sample_from(target[0], uniforms[-1])",
+    ),
+    fact="no size is validated if there are no draft tokens",
+    question="Nothing was drafted, and target has two rows. Which of them follows the sequence?",
+)
+known.change(
+    "rows-and-draws-compared",
+    ("if target.shape[0] != count + 1 or len(uniforms) != count + 1:", "if target.shape[0] != len(uniforms):"),
+    fact="rows and uniform samples are compared with each other, and not with the number of draft tokens",
+    question="With two draft tokens, two rows of the target and two samples, which row follows both tokens?",
+)
+known.change(
     "another-error",
     ('raise ValueError(f"{count} draft', 'raise AssertionError(f"{count} draft'),
     ('raise ValueError(f"the draft', 'raise AssertionError(f"the draft'),
@@ -290,7 +309,7 @@ def in_numpy(target, draft, draft_tokens, uniforms):
     p, q = np.array(target, np.float64), np.array(draft, np.float64)
     k = len(draft_tokens)
     if p.shape[0] != k + 1 or len(uniforms) != k + 1:
-        raise ValueError(f"{k} tokens, {p.shape[0]} rows, {len(uniforms)} uniforms")
+        raise ValueError(f"{k + 1} expected: {p.shape[0]} rows, {len(uniforms)} uniforms")
     if q.shape != (k, p.shape[1]):
         raise ValueError(f"{q.shape}, expected {(k, p.shape[1])}")
     for i, (token, draw) in enumerate(zip(draft_tokens, uniforms, strict=False)):

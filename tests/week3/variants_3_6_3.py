@@ -203,6 +203,21 @@ known.change(
     question="The draft model proposes a token of `eos_ids`. Which tokens after it can be used?",
 )
 known.change(
+    "rows-past-the-end",
+    ("ended[i] = drawn[i][-1] in requests[i].eos_ids", "pass"),
+    (
+        "return [Draft(tokens, mx.stack(own)) if tokens else Draft() for tokens, own in zip(drawn, rows, strict=True)]",
+        """
+        for request, tokens in zip(requests, drawn):
+            ends = [after for after, token in enumerate(tokens, 1) if token in request.eos_ids]
+            del tokens[ends[0] if ends else len(tokens) :]
+        return [Draft(tokens, mx.stack(own)) if tokens else Draft() for tokens, own in zip(drawn, rows, strict=True)]
+        """,
+    ),
+    fact="the tokens after an end token are dropped, and their rows of probabilities are not",
+    question="A draft has two tokens. How many rows of probabilities does `accept` take with it?",
+)
+known.change(
     "no-drafts-unless-all-fit",
     (
         "drawn: list[list[int]] = [[] for _ in requests]",

@@ -210,6 +210,16 @@ known.change(
     question="The client has asked for usage in its stream. When is it known?",
 )
 known.change(
+    "usage-too-early",
+    (
+        "try:\n    async with aclosing(self.pieces()) as pieces:",
+        "final = last() if last else None\ntry:\n    async with aclosing(self.pieces()) as pieces:",
+    ),
+    ("json.dumps(last())", "json.dumps(final)"),
+    fact="`last` is called before the pieces, so its result counts none of them",
+    question="`last` returns the number of tokens sent. How many were sent when you call it?",
+)
+known.change(
     "usage-after-done",
     ("if last:\n    yield _event(json.dumps(last()))", ""),
     ('yield _event("[DONE]")', 'yield _event("[DONE]")\nif last:\n    yield _event(json.dumps(last()))'),

@@ -4,7 +4,7 @@ import time
 from functools import partial
 
 import mlx.core as mx
-from tests.week3.figures_script import MODEL, Clock, figures, measured, random_calls
+from tests.week3.figures_script import MODEL, OTHERS, Clock, figures, measured, random_calls
 from tiny_llm_solution.server.metrics import (
     EACH_TOKEN,
     ENDED,
@@ -63,6 +63,14 @@ for calls, prompts in (
     random_calls(2, 9, 40),
 ):
     known.probe()(partial(numbers, calls, prompts))
+
+
+@known.probe()
+def read_twice(program):
+    """Return whether the second reading is the first."""
+    subject = program(MODEL, clock := Clock())
+    first = measured(subject, clock, *random_calls(3, 9, 20))
+    return mx.array(subject.exposition(OTHERS) == first)
 
 
 def kept(program, late):
@@ -173,6 +181,20 @@ known.change(
     ),
     fact="TPOT is recorded at every step instead of once per request",
     question="Which has more weight in your histogram, a request of ten tokens or one of a thousand?",
+)
+known.change(
+    "added-up-in-place",
+    (
+        "found, so_far = [], 0",
+        """
+        found = []
+        for number in range(1, len(self._counts)):
+            self._counts[number] += self._counts[number - 1]
+        """,
+    ),
+    ("so_far += count  # buckets are cumulative", "so_far = count"),
+    fact="the buckets are added up in place, so the next reading adds them up again",
+    question="Nothing happens between two readings. What does the first one change in your counts?",
 )
 known.change(
     "counts-of-each-bucket",

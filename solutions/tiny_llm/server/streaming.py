@@ -68,7 +68,7 @@ class TextStream:
 
         Args:
             shape: returns what is sent for a piece.
-            last: returns what is sent after the pieces; None for nothing.
+            last: called after the last piece, returns what is sent then; None for nothing.
             failed: returns what is sent for an EngineFailed or an EngineClosed.
         """
         try:

@@ -22,11 +22,12 @@ class Step:
     - Compute: the policy's chunks whose KV slots are reserved, by `reserve` or else by `preempt_until_reserved`. No
       chunk of a request that was preempted in this step is computed.
     - Sample: each new token is appended to its request's output, up to one of `eos_ids`, which is not appended, or one
-      for which `stop` returns True, or the last of `max_tokens`. A finished request is removed at once;
-      `finish_reason` holds the reason. The queue is charged a chunk's tokens. `num_computed_tokens` counts what was
-      computed, less the draft tokens at the end that were rejected, and is at most `num_tokens`: the KV cache is
-      truncated to it. `stop` may cancel any request in the middle of a step, even its own: a cancelled request gets no
-      more tokens, and whatever `stop` returns, its `finish_reason` stays "cancelled".
+      for which `stop`, called once the token is appended, returns True, or the last of `max_tokens`. A finished request
+      is removed at once; `finish_reason` holds the reason. The queue is charged a chunk's tokens.
+      `num_computed_tokens` counts what was computed, less the draft tokens at the end that were rejected, and is at
+      most `num_tokens`: the KV cache is truncated to it. `stop` may cancel any request in the middle of a step, even
+      its own: a cancelled request gets no more tokens, and whatever `stop` returns, its `finish_reason` stays
+      "cancelled".
     """
 
     chunks: list[Chunk] = field(default_factory=list)  # what was computed

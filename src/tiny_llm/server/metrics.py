@@ -83,16 +83,18 @@ class Metrics:
     def exposition(self, others: Mapping[str, float]) -> str:
         """Return all metrics in Prometheus' format.
 
-        Each has a line `# HELP name text`, with its text in HELP, a line `# TYPE name kind`, and then its samples,
-        lines `name{labels} value`, where labels are `model_name="..."`, and after a comma others. In a label's value a
-        backslash comes before each backslash and each quote; `\\n` stands for a newline. Numbers are not rounded, and
-        every line ends with a newline.
+        Each has one line `# HELP name text`, with its text in HELP, one line `# TYPE name kind`, and then its samples:
+        lines `name{labels} value`, where labels are `model_name="..."` and others, separated by commas. In a label's
+        value a backslash comes before each backslash and each quote; `\\n` stands for a newline. Numbers are not
+        rounded, and every line ends with a newline. The order of metrics, samples and labels is free.
 
         Counters, which never decrease: STEPS, PREEMPTIONS, PROMPT_TOKENS (of admitted requests), OUTPUT_TOKENS,
         REFUSED, and ENDED with a sample for each reason that occurred, with the label `finished_reason="..."`.
         Histograms: TTFT and FIRST_STEP (with the buckets WAITING), TPOT (EACH_TOKEN), LATENCY (WHOLE_REQUEST). For each
-        bucket `NAME_bucket{...,le="0.01"}` is the number of times that were at most that long; the last one is
-        `le="+Inf"`; then `NAME_sum` and `NAME_count`.
+        bucket `NAME_bucket{...,le="0.01"}` is the number of times that were at most that long, and all times count in
+        `le="+Inf"`; `NAME_sum` and `NAME_count` are the sum and the number of all times.
+
+        Reading the metrics changes none of them.
 
         Args:
             others: values of other metrics by name: counters if their names end in "_total", else gauges.

@@ -40,8 +40,8 @@ class RaggedModel(Decoder):
 
         Returns:
             R x V, the logits after the last `num_logits` tokens of each chunk, in the order of the chunks; R is the
-            sum of `num_logits`, and may be 0. In float32, a request's logits do not depend on what else is in the
-            batch, up to rounding.
+            sum of `num_logits`, and may be 0. The logits of other tokens are not computed, except one row if R is 0.
+            In float32, a request's logits do not depend on what else is in the batch, up to rounding.
 
         Raises:
             ValueError: a chunk ends beyond the config's max_position_embeddings; the message gives both numbers. The
