@@ -387,16 +387,22 @@ def test_task_2_multi_head_pytorch(pytorch):
         ("wq", 4, (6, 11)),
         ("wq", 3, (6, 12)),
         ("wk", 3, (5, 11)),
+        ("wk", 3, (6, 9)),
+        ("wk", 3, (6, 11, 2)),
         ("wv", 3, (6, 9)),
         ("wv", 3, (6, 1)),
         ("wv", 3, (3, 11)),
         ("wo", 3, (6, 11)),
         ("wo", 3, (1, 6)),
+        ("wo", 3, (11, 5)),
     ],
 )
 def test_task_2_multi_head_refuses_other_shapes(name, heads, wrong_shape):
+    """The message names the weight, and states wq's rows or both shapes, the weight's and the one needed."""
     weights = {n: mx.zeros((6, 11)) for n in ("wq", "wk", "wv")} | {"wo": mx.zeros((11, 6))}
+    needed = weights[name].shape
     weights[name] = mx.zeros(wrong_shape)
-    shapes = ", ".join(f"{n} {w.shape[0]} x {w.shape[1]}" for n, w in weights.items())
-    with raises_value_error(f"hidden_size 11, num_heads {heads}, {shapes}", name, str(wrong_shape[0])):
+    shapes = ", ".join(f"{n} {' x '.join(map(str, w.shape))}" for n, w in weights.items())
+    sizes = (6,) if wrong_shape == needed else (*wrong_shape, *needed)
+    with raises_value_error(f"hidden_size 11, num_heads {heads}, {shapes}", name, *map(str, sizes)):
         attention.SimpleMultiHeadAttention(11, heads, **weights)

@@ -403,6 +403,24 @@ def test_task_3_sampler_leaves_its_inputs(temp):
         ("repetition_penalty", -2.0),
     ],
 )
-def test_task_3_sampler_refuses(name, value):
-    with raises_value_error(f"make_sampler({name}={value})", name):
-        sampler.make_sampler(**{name: value})
+@pytest.mark.parametrize("others", [{}, {"temp": 0, "seed": 3}, {"top_k": 2, "top_p": 0.9, "min_p": 0.1}], ids=words)
+def test_task_3_sampler_refuses(others, name, value):
+    """Whatever the other arguments are, also those that make this one useless."""
+    settings = {**others, name: value}
+    with raises_value_error(f"make_sampler, {words(settings)}", name):
+        sampler.make_sampler(**settings)
+
+
+def test_task_3_sampler_refuses_each_argument_by_its_name():
+    """A message that names all arguments names none: no two arguments have the same one."""
+    told = []
+    for name in ("temp", "top_k", "top_p", "min_p", "repetition_penalty"):
+        with raises_value_error(f"make_sampler({name}=-1)", name):
+            try:
+                sampler.make_sampler(**{name: -1})
+            except ValueError as error:
+                told.append(str(error))
+                raise
+    if len({*told}) < len(told):
+        headline = "several arguments have the same message"
+        raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {told[0]}",), "each argument alone, as -1"))
