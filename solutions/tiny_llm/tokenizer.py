@@ -173,7 +173,7 @@ class ByteLevelBPE:
             skip_special_tokens: omit special tokens.
 
         Returns:
-            The text; bytes that are not UTF-8 become U+FFFD.
+            The text; bytes that are not UTF-8 become U+FFFD: one for an unfinished character, one for each other byte.
 
         Raises:
             KeyError: an id is unknown.

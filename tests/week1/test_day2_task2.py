@@ -183,6 +183,21 @@ def test_task_2_rope_two_at_once():
 
 
 @PAIRINGS
+def test_task_2_rope_called_with_other_sizes_and_positions(traditional):
+    """One object, as in a model: each call has its own rows, tokens, heads and positions."""
+    layer = positional_encoding.RoPE(12, 9, 300, traditional)
+
+    def called_before(x, seq_len, base, traditional, offset=None):
+        return layer(x) if offset is None else layer(x, offset)
+
+    rows = [slice(4, 6), slice(0, 2)]
+    for batch, length, heads, offset in [(1, 3, 4, None), (2, 5, 3, None), (1, 3, 4, slice(6, 9)), (2, 2, 4, rows)]:
+        x = tokens(15, mx.float32, batch, length, heads)
+        agrees(called_before, rotated64, x, 9, 300, traditional, offset, seed=15)
+        agrees(called_before, rotated64, x.astype(mx.float16), 9, 300, traditional, offset, seed=15)
+
+
+@PAIRINGS
 def test_task_2_rope_sweep(traditional):
     for n in sweep(N=131, L=4200, H=131, P=131):
         x = normals(n.seed, n.dtype)(n.N, n.L, n.H, 2 * n.P, spread=n.spread)

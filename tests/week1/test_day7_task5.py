@@ -92,6 +92,14 @@ def test_task_3_sampler_greedy(settings):
     chooses(made(temp=0, **settings), logits, tokens, penalized.argmax(axis=-1), case)
 
 
+@pytest.mark.parametrize("later", [19, 64, 5000])
+def test_task_3_sampler_greedy_penalizes_tokens_used_long_ago(later):
+    """All tokens so far count, however many came after."""
+    logits, tokens = mx.array([[5.0, 4.0, -1.0], [3.0, 6.0, -1.0]]), [[0, *[2] * later], [1, *[2] * later]]
+    case = f"float32, logits 2 x 3, token 0 or 1 used once, then token 2 {later} times, temp 0, repetition_penalty 10.0"
+    chooses(made(temp=0, repetition_penalty=10.0), logits, tokens, [1, 0], case)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_task_3_sampler_greedy_mlx(rows):
     logits = normals(2)(rows, 50)
