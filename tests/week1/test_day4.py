@@ -108,6 +108,15 @@ def test_task_1_rms_norm_weight_of_another_dtype(dtype, weight_dtype):
     agrees(rms_norm, rms_norm64, normals(8, dtype)(2, 5), weight, 1e-6, seed=8)
 
 
+def test_task_1_rms_norm_called_with_other_dtypes_and_sizes():
+    """One object, whose weight stays what it was: x may have another dtype and shape in each call."""
+    draw = normals(11)
+    weight = draw(5)
+    layer = layer_norm.RMSNorm(5, weight, 1e-6)
+    for dtype, leading in [(mx.bfloat16, (2,)), (mx.float32, (3, 2)), (mx.float16, ()), (mx.float32, (2,))]:
+        agrees(lambda x, *_: layer(x), rms_norm64, draw(*leading, 5).astype(dtype), weight, 1e-6, seed=11)
+
+
 def test_task_1_rms_norm_mlx():
     draw = normals(9)
     x, weight = draw(2, 3, 6, spread=2.0), draw(6)
