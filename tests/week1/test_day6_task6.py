@@ -180,6 +180,22 @@ def test_task_4_tokens_sampler(dtype):
         same_ids(so_far[0], expected[: 2 + i], where)
 
 
+def test_task_4_tokens_sampler_gets_a_long_history():
+    """All tokens so far, however many they are: the prompt and what was generated."""
+    prompt = token_ids(14, 11, 700)
+    case, given = "a model that adds up, a sampler that notes its tokens, prompt of 700 tokens, max_tokens 3", []
+
+    def note(logits, tokens):
+        given.extend([*row] for row in tokens)
+        return mx.argmax(logits, axis=-1)
+
+    with noted(case):
+        drawn(generate.generate_tokens(Model(add_up, case), prompt, 3, sampler=note), case)
+    answer = continuation(add_up, prompt, 2)
+    for i, so_far in enumerate(given):
+        same_ids(so_far, [*prompt, *answer[:i]], f"the tokens passed to the sampler for token {i}; {case}")
+
+
 def test_task_4_tokens_two_at_once():
     """Two interleaved generations, with one model each."""
     case = "two interleaved continuations, prompts [3] and [5, 6]"
