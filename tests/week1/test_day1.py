@@ -288,10 +288,13 @@ def test_task_2_linear_sweep():
         agrees(basics.linear, linear64, x, w, bias, seed=n)
 
 
+@pytest.mark.parametrize("leading", [(), (2,)], ids=str)
 @pytest.mark.parametrize(("inputs", "width"), [(4, 3), (3, 4), (1, 3), (3, 1)])
-def test_task_2_linear_refuses_other_widths(inputs, width):
-    with raises_value_error(f"float32, x 2 x {inputs}, w 5 x {width}, bias 5"):
-        mx.eval(basics.linear(normals(5)(2, inputs), normals(5)(5, width), normals(5)(5)))
+def test_task_2_linear_refuses_other_widths(inputs, width, leading):
+    x = " x ".join(map(str, (*leading, inputs)))
+    for bias in (normals(5)(5), None):
+        with raises_value_error(f"float32, x {x}, w 5 x {width}, {'no bias' if bias is None else 'bias 5'}"):
+            mx.eval(basics.linear(normals(5)(*leading, inputs), normals(5)(5, width), bias))
 
 
 # Task 2, multi-head attention
