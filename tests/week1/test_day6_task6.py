@@ -135,10 +135,11 @@ def test_task_4_tokens_context_length(prompt, max_tokens, context_length, expect
     ids=str,
 )
 def test_task_4_tokens_refused_at_the_call(prompt, options):
-    """The call raises, not the first next(), which may be far from the mistake."""
-    case = f"prompt {prompt}, {options or 'no limit'}, no token requested yet"
-    with raises_value_error(case):
-        generate.generate_tokens(Model(count_up, case), prompt, 3, **options)
+    """The call raises, not the first next(), which may be far from the mistake; also if no token is wanted."""
+    for max_tokens in (3, 0):
+        case = f"prompt {prompt}, {options or 'no limit'}, max_tokens {max_tokens}, no token requested yet"
+        with raises_value_error(case):
+            generate.generate_tokens(Model(count_up, case), prompt, max_tokens, **options)
 
 
 def test_task_4_tokens_as_soon_as_known():

@@ -128,10 +128,12 @@ def test_task_4_text_sampler():
     ("prompt", "options"), [("", {}), ("That is a", {"context_length": 2}), ("dog", {"context_length": 0})], ids=str
 )
 def test_task_4_text_refused_at_the_call(prompt, options):
-    case = f"prompt {prompt!r}, {options or 'no limit'}, no text requested yet"
     bpe = tokenizer.ByteLevelBPE.from_file(TABLES)
-    with raises_value_error(case):
-        generate.simple_generate(Model(lambda tokens: 258, case, vocab=STOP + 1), bpe, prompt, 3, **options)
+    for max_tokens in (3, 0):
+        case = f"prompt {prompt!r}, {options or 'no limit'}, max_tokens {max_tokens}, no text requested yet"
+        model = Model(lambda tokens: 258, case, vocab=STOP + 1)
+        with raises_value_error(case):
+            generate.simple_generate(model, bpe, prompt, max_tokens, **options)
 
 
 def test_task_4_text_as_soon_as_known():
