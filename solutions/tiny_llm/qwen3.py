@@ -204,7 +204,8 @@ class Qwen3Model:
 
         Raises:
             KeyError: a weight is missing.
-            ValueError: the shape of the embedding, a norm or an MLP weight does not fit the config.
+            ValueError: the shape of the embedding, a norm of the residual stream or an MLP weight does not fit the
+                config.
         """
         self.embedding = Embedding(config.vocab_size, config.hidden_size, weights["model.embed_tokens.weight"])
         self.layers = []

@@ -173,7 +173,7 @@ class ByteLevelBPE:
             skip_special_tokens: omit special tokens.
 
         Returns:
-            The text; bytes that are not UTF-8 become U+FFFD.
+            The text; bytes that are not UTF-8 become U+FFFD: one for an unfinished character, one for each other byte.
 
         Raises:
             KeyError: an id is unknown.
@@ -197,7 +197,10 @@ class StreamingDetokenizer:
         self.decoder: Any = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def add(self, token: int) -> str:
-        """Add a token and return the characters that it completes; often one word, sometimes nothing."""
+        """Add a token and return the characters that it completes; often one word, sometimes nothing.
+
+        Bytes that are not UTF-8 become U+FFFD and do not block the text after them.
+        """
         if token in self.skipped:
             return ""
         text: str = self.decoder.decode(self.tokenizer.token_bytes[token])

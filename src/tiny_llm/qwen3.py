@@ -157,7 +157,8 @@ class Qwen3Model:
 
         Raises:
             KeyError: a weight is missing.
-            ValueError: the shape of the embedding, a norm or an MLP weight does not fit the config.
+            ValueError: the shape of the embedding, a norm of the residual stream or an MLP weight does not fit the
+                config.
         """
         raise NotImplementedError("1.5.3 The model")
 

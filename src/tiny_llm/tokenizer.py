@@ -145,7 +145,7 @@ class ByteLevelBPE:
             skip_special_tokens: omit special tokens.
 
         Returns:
-            The text; bytes that are not UTF-8 become U+FFFD.
+            The text; bytes that are not UTF-8 become U+FFFD: one for an unfinished character, one for each other byte.
 
         Raises:
             KeyError: an id is unknown.
@@ -166,7 +166,10 @@ class StreamingDetokenizer:
         raise NotImplementedError("1.6.5 Streaming text")
 
     def add(self, token: int) -> str:
-        """Add a token and return the characters that it completes; often one word, sometimes nothing."""
+        """Add a token and return the characters that it completes; often one word, sometimes nothing.
+
+        Bytes that are not UTF-8 become U+FFFD and do not block the text after them.
+        """
         raise NotImplementedError("1.6.5 Streaming text")
 
     def finish(self) -> str:

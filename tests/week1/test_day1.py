@@ -288,10 +288,13 @@ def test_task_2_linear_sweep():
         agrees(basics.linear, linear64, x, w, bias, seed=n)
 
 
+@pytest.mark.parametrize("leading", [(), (2,)], ids=str)
 @pytest.mark.parametrize(("inputs", "width"), [(4, 3), (3, 4), (1, 3), (3, 1)])
-def test_task_2_linear_refuses_other_widths(inputs, width):
-    with raises_value_error(f"float32, x 2 x {inputs}, w 5 x {width}, bias 5"):
-        mx.eval(basics.linear(normals(5)(2, inputs), normals(5)(5, width), normals(5)(5)))
+def test_task_2_linear_refuses_other_widths(inputs, width, leading):
+    x = " x ".join(map(str, (*leading, inputs)))
+    for bias in (normals(5)(5), None):
+        with raises_value_error(f"float32, x {x}, w 5 x {width}, {'no bias' if bias is None else 'bias 5'}"):
+            mx.eval(basics.linear(normals(5)(*leading, inputs), normals(5)(5, width), bias))
 
 
 # Task 2, multi-head attention
@@ -387,16 +390,22 @@ def test_task_2_multi_head_pytorch(pytorch):
         ("wq", 4, (6, 11)),
         ("wq", 3, (6, 12)),
         ("wk", 3, (5, 11)),
+        ("wk", 3, (6, 9)),
+        ("wk", 3, (6, 11, 2)),
         ("wv", 3, (6, 9)),
         ("wv", 3, (6, 1)),
         ("wv", 3, (3, 11)),
         ("wo", 3, (6, 11)),
         ("wo", 3, (1, 6)),
+        ("wo", 3, (11, 5)),
     ],
 )
 def test_task_2_multi_head_refuses_other_shapes(name, heads, wrong_shape):
+    """The message names the weight, and states wq's rows or both shapes, the weight's and the one needed."""
     weights = {n: mx.zeros((6, 11)) for n in ("wq", "wk", "wv")} | {"wo": mx.zeros((11, 6))}
+    needed = weights[name].shape
     weights[name] = mx.zeros(wrong_shape)
-    shapes = ", ".join(f"{n} {w.shape[0]} x {w.shape[1]}" for n, w in weights.items())
-    with raises_value_error(f"hidden_size 11, num_heads {heads}, {shapes}", name, str(wrong_shape[0])):
+    shapes = ", ".join(f"{n} {' x '.join(map(str, w.shape))}" for n, w in weights.items())
+    sizes = (6,) if wrong_shape == needed else (*wrong_shape, *needed)
+    with raises_value_error(f"hidden_size 11, num_heads {heads}, {shapes}", name, *map(str, sizes)):
         attention.SimpleMultiHeadAttention(11, heads, **weights)

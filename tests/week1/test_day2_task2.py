@@ -15,6 +15,7 @@ from tests.week1.rotations import FIVE_TOKENS, sizes
 from tiny_llm import positional_encoding
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.cases import noted
 from tiny_llm_course.testkit.errors import raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.properties import property_test
@@ -168,6 +169,34 @@ def test_task_2_rope_five_tokens():
     compare(rotated @ rotated.T, expected, mx.float32, 0.00006, FIVE_TOKENS, 20)
 
 
+def test_task_2_rope_two_at_once():
+    """An object keeps its tables and its pairing when another one is made."""
+    x = tokens(14, length=5)
+    made = [
+        positional_encoding.RoPE(12, length, base, pairs) for length, base, pairs in [(9, 300, False), (5, 50, True)]
+    ]
+    case = "float32, x 2 x 5 x 4 x 12, base 300, after another RoPE was made, of base 50 and traditional"
+    with noted(case):
+        rotated = made[0](x, slice(4, 9))
+    expected = rope64(to_float64(x), [range(4, 9)] * 2, 300, False)
+    compare(rotated, expected, mx.float32, 8 * EPSILON[mx.float32] * float(np.abs(expected).max()), case, x.size)
+
+
+@PAIRINGS
+def test_task_2_rope_called_with_other_sizes_and_positions(traditional):
+    """One object, as in a model: each call has its own rows, tokens, heads and positions."""
+    layer = positional_encoding.RoPE(12, 9, 300, traditional)
+
+    def called_before(x, seq_len, base, traditional, offset=None):
+        return layer(x) if offset is None else layer(x, offset)
+
+    rows = [slice(4, 6), slice(0, 2)]
+    for batch, length, heads, offset in [(1, 3, 4, None), (2, 5, 3, None), (1, 3, 4, slice(6, 9)), (2, 2, 4, rows)]:
+        x = tokens(15, mx.float32, batch, length, heads)
+        agrees(called_before, rotated64, x, 9, 300, traditional, offset, seed=15)
+        agrees(called_before, rotated64, x.astype(mx.float16), 9, 300, traditional, offset, seed=15)
+
+
 @PAIRINGS
 def test_task_2_rope_sweep(traditional):
     for n in sweep(N=131, L=4200, H=131, P=131):
@@ -315,9 +344,12 @@ REFUSED = {
     "more tokens than positions": ((2, 10, 4, 12), None),
     "one slice for two rows": ((2, 3, 4, 12), [slice(0, 3)]),
     "three slices for two rows": ((2, 3, 4, 12), [slice(0, 3)] * 3),
+    "no slice for two rows": ((2, 3, 4, 12), []),
+    "no slice for one row": ((1, 3, 4, 12), []),
     "two slices for one row": ((1, 3, 4, 12), [slice(0, 3)] * 2),
     "a row whose slice is too short": ((2, 3, 4, 12), [slice(0, 3), slice(0, 1)]),
     "rows with slices of one position": ((2, 3, 4, 12), [slice(0, 1), slice(4, 5)]),
+    "rows with slices that are too long": ((2, 1, 4, 12), [slice(0, 3), slice(4, 7)]),
     "a row counted from the end": ((2, 3, 4, 12), [slice(0, 3), slice(-4, -1)]),
     "a row past the end": ((2, 1, 4, 12), [slice(8, 9), slice(9, 10)]),
 }

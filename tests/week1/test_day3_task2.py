@@ -56,8 +56,12 @@ def test_task_2_grouped_finite_mask():
         agrees(grouped, grouped64, *grouped_inputs(5), mask=normals(50)(*shape, spread=2.0), seed=5)
 
 
-def test_task_2_grouped_mask_without_batch():
-    agrees(grouped, grouped64, *grouped_inputs(6, leading=()), mask=normals(60)(6, 4, 7, spread=2.0), seed=6)
+@pytest.mark.parametrize("leading", [(), (2, 5)], ids=str)
+def test_task_2_grouped_masks_for_other_leading_dimensions(leading):
+    """No leading dimension and two of them, with every mask that broadcasts."""
+    inputs = grouped_inputs(6, leading=leading)
+    for mask in ("causal", *(normals(60)(*shape, spread=2.0) for shape in broadcasting(*leading, 6, 4, 7))):
+        agrees(grouped, grouped64, *inputs, mask=mask, seed=6)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

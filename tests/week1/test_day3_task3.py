@@ -173,6 +173,22 @@ def test_task_3_qwen3_pytorch(pytorch, model):
     agrees(qwen_attention, qwen_attention64, *inputs, **extra, theta=500, mask="causal", seed=11, expected=expected)
 
 
+def test_task_3_qwen3_called_with_other_sizes_and_masks():
+    """One object, as in generation: each call has its own rows, tokens and mask."""
+    (x, heads, kv_heads, *weights), extra = qwen_inputs(13, length=9), norms(130)
+    layer = qwen3.Qwen3MultiHeadAttention(7, heads, kv_heads, 8, *weights, **extra, max_seq_len=9, theta=500)
+
+    def called_before(x, *_, mask=None, **__):
+        return layer(x) if mask is None else layer(x, mask)
+
+    bias = normals(131)(6, 3, 3)
+    for rows, length, mask in [(1, 4, "causal"), (1, 5, "causal"), (4, 3, None), (4, 3, bias), (2, 9, "causal")]:
+        part = x[:rows, :length]
+        agrees(
+            called_before, qwen_attention64, part, heads, kv_heads, *weights, **extra, theta=500, mask=mask, seed=13
+        )  # fmt: skip
+
+
 def test_task_3_qwen3_sweep():
     for n in sweep(N=65, L=257, E=131, K=20, G=5, P=64):
         heads, dims = n.K * n.G, 2 * n.P

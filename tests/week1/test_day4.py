@@ -14,7 +14,7 @@ from tests.week1.formulas import mlp64, rms_norm64, silu64
 from tiny_llm import basics, layer_norm, qwen3
 from tiny_llm_course.testkit.again import built
 from tiny_llm_course.testkit.agreement import agrees, compare
-from tiny_llm_course.testkit.errors import raises_value_error
+from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import DTYPES, normals
 from tiny_llm_course.testkit.properties import property_test
 from tiny_llm_course.testkit.rounding import exact, to_float64
@@ -108,6 +108,15 @@ def test_task_1_rms_norm_weight_of_another_dtype(dtype, weight_dtype):
     agrees(rms_norm, rms_norm64, normals(8, dtype)(2, 5), weight, 1e-6, seed=8)
 
 
+def test_task_1_rms_norm_called_with_other_dtypes_and_sizes():
+    """One object, whose weight stays what it was: x may have another dtype and shape in each call."""
+    draw = normals(11)
+    weight = draw(5)
+    layer = layer_norm.RMSNorm(5, weight, 1e-6)
+    for dtype, leading in [(mx.bfloat16, (2,)), (mx.float32, (3, 2)), (mx.float16, ()), (mx.float32, (2,))]:
+        agrees(lambda x, *_: layer(x), rms_norm64, draw(*leading, 5).astype(dtype), weight, 1e-6, seed=11)
+
+
 def test_task_1_rms_norm_mlx():
     draw = normals(9)
     x, weight = draw(2, 3, 6, spread=2.0), draw(6)
@@ -196,6 +205,14 @@ def test_task_2_silu_very_negative(dtype):
     """exp(12) is infinite in float16, exp(89) in float32: the result is 0, not NaN."""
     x = mx.array([-12.0, -20.0, -80.0, -89.0, -110.0, -1000.0, -30000.0]).astype(dtype)
     agrees(basics.silu, silu64, mx.concatenate([mx.array([-1.0, 0.0]).astype(dtype), x]), seed=2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_task_2_silu_largest_of_the_dtype(dtype):
+    """The lowest number gives 0, and the largest itself: a limited exponent is not enough."""
+    limits = mx.finfo(dtype)
+    agrees(basics.silu, silu64, mx.array([limits.min, -1.0, 0.0]).astype(dtype), seed=7)
+    agrees(basics.silu, silu64, mx.array([limits.max, 1.0]).astype(dtype), seed=7)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -325,11 +342,26 @@ def test_task_2_mlp_takes_tokens_one_by_one(length, seed):
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [(name, shape) for name in ("w_gate", "w_up") for shape in ((5, 7), (7, 4), (6, 5), (7, 1), (1, 5))]
-    + [("w_down", shape) for shape in ((7, 5), (5, 6), (4, 7), (5, 1), (1, 7))],
+    [(name, shape) for name in ("w_gate", "w_up") for shape in ((5, 7), (7, 4), (6, 5), (7, 1), (1, 5), (7, 5, 2))]
+    + [("w_down", shape) for shape in ((7, 5), (5, 6), (4, 7), (5, 1), (1, 7), (35,))],
 )
 def test_task_2_mlp_refuses_other_shapes(name, shape):
     weights = {"w_gate": mx.zeros((7, 5)), "w_up": mx.zeros((7, 5)), "w_down": mx.zeros((5, 7)), name: mx.zeros(shape)}
-    shapes = ", ".join(f"{n} {w.shape[0]} x {w.shape[1]}" for n, w in weights.items())
+    shapes = ", ".join(f"{n} {' x '.join(map(str, w.shape))}" for n, w in weights.items())
     with raises_value_error(f"dim 5, hidden_dim 7, {shapes}", name):
         qwen3.Qwen3MLP(5, 7, **weights)
+
+
+def test_task_2_mlp_refuses_each_weight_by_its_name():
+    """A message that names all weights names none: no two weights have the same one."""
+    fitting, told = {"w_gate": mx.zeros((7, 5)), "w_up": mx.zeros((7, 5)), "w_down": mx.zeros((5, 7))}, []
+    for name in fitting:
+        with raises_value_error(f"dim 5, hidden_dim 7, {name} 3 x 3, the other weights as needed", name):
+            try:
+                qwen3.Qwen3MLP(5, 7, **{**fitting, name: mx.zeros((3, 3))})
+            except ValueError as error:
+                told.append(str(error))
+                raise
+    if len({*told}) < len(told):
+        case = "dim 5, hidden_dim 7, each weight alone 3 x 3"
+        fail(Kind.NO_ERROR, "several weights have the same message", case, f"got       {told[0]}")

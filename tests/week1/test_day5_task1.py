@@ -94,7 +94,7 @@ def test_task_1_embedding_square_table():
     agrees(unembed, unembed64, draw(2, 5), draw(5, 5), seed=6)
 
 
-@pytest.mark.parametrize("shape", [(5, 7), (7, 6), (8, 5), (7, 1), (1, 5), (35,)], ids=str)
+@pytest.mark.parametrize("shape", [(5, 7), (7, 6), (8, 5), (7, 1), (1, 5), (35,), (7, 5, 1)], ids=str)
 def test_task_1_embedding_refuses_other_shapes(shape):
     with raises_value_error(f"vocab_size 7, embedding_dim 5, weight of shape {shape}"):
         embedding.Embedding(7, 5, mx.zeros(shape))

@@ -64,6 +64,19 @@ def test_task_2_block_other_config(base, change):
     agrees(block, block64, stream(4, model), model, "causal", seed=4)
 
 
+@by_architecture
+def test_task_2_block_called_with_other_sizes_and_masks(base):
+    """One object, as in generation: each call has its own rows, tokens and mask."""
+    model = random_model(base, 14)
+    layer = qwen3.Qwen3TransformerBlock(ModelConfig.from_dict(model.config), model.layer(0))
+
+    def called_before(x, model, mask=None):
+        return layer(x) if mask is None else layer(x, mask)
+
+    for batch, length, mask in [(1, 3, "causal"), (1, 4, "causal"), (2, 4, None), (1, 1, "causal"), (3, 7, "causal")]:
+        agrees(called_before, block64, stream(14, model, batch, length), model, mask, seed=14)
+
+
 def test_task_2_block_sweep():
     for n in sweep(N=20, L=131, E=65, I=65, K=4, G=4, P=8):
         model = random_model(n.turn(QWEN3, QWEN25, QWEN3), n.seed, n.dtype, **measures(n))

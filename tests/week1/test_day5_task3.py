@@ -80,6 +80,16 @@ def test_task_3_model_ties_as_the_config_says():
     agrees(logits, model64, random_tokens(5, 2, 5), model, seed=5, dtype=mx.float32)
 
 
+@by_architecture
+def test_task_3_model_called_with_other_sizes(base):
+    """One object, as in generation: each call has its own rows and tokens."""
+    model = random_model(base, 15)
+    whole = qwen3.Qwen3Model(ModelConfig.from_dict(model.config), model.weights)
+    for batch, length in [(1, 3), (1, 4), (2, 4), (1, 1), (3, 7)]:
+        tokens = random_tokens(15, batch, length)
+        agrees(lambda tokens, _: whole(tokens), model64, tokens, model, seed=15, dtype=mx.float32)
+
+
 def test_task_3_model_sweep():
     for n in sizes(N=20, L=65, V=4200, E=7, I=7, M=4, K=3, G=3, P=4):
         tied = {"tie_word_embeddings": n.turn(True, False, False), "vocab_size": n.V, "num_hidden_layers": n.M}

@@ -73,17 +73,23 @@ def test_task_2_decode_skips_special_tokens():
         same_text(text, "thatdog", case)
 
 
-def test_task_2_decode_takes_an_iterator():
-    case = "an iterator over the ids of 'That is a blue dog'"
+@pytest.mark.parametrize("skip", [False, True])
+def test_task_2_decode_takes_an_iterator(skip):
+    case = "an iterator over the ids of 'That is a blue dog<|im_end|>'" + ", special tokens skipped" * skip
     with noted(case):
-        text = tokenizer.ByteLevelBPE.from_file(TABLES).decode(iter([615, 281, 258, 314, 271]))
-    same_text(text, "That is a blue dog", case)
+        ids = iter([615, 281, 258, 314, 271, STOP])
+        text = tokenizer.ByteLevelBPE.from_file(TABLES).decode(ids, **({"skip_special_tokens": True} if skip else {}))
+    same_text(text, "That is a blue dog" + "<|im_end|>" * (not skip), case)
 
 
+@pytest.mark.parametrize("skip", [False, True])
 @pytest.mark.parametrize("unknown", [659, -1])
-def test_task_2_decode_refuses_unknown_tokens(unknown):
-    with raises_error(KeyError, f"ids [615, {unknown}], where token {unknown} does not exist"):
-        tokenizer.ByteLevelBPE.from_file(TABLES).decode([615, unknown])
+def test_task_2_decode_refuses_unknown_tokens(unknown, skip):
+    skipped = ", special tokens skipped" * skip
+    with raises_error(KeyError, f"ids [615, {unknown}], where token {unknown} does not exist{skipped}"):
+        tokenizer.ByteLevelBPE.from_file(TABLES).decode(
+            [615, unknown], **({"skip_special_tokens": True} if skip else {})
+        )
 
 
 @property_test

@@ -118,6 +118,15 @@ def test_task_3_stream_bytes_that_are_not_text(data, cut):
     check_joined([BYTES[byte] for byte in data], f"the bytes {data.hex(' ') or 'none'}")
 
 
+@pytest.mark.parametrize("broken", ["ff", "90 95", "c3", "e7 8b", "f0", "f0 9f", "f0 9f 90", "c3 ff"])
+def test_task_3_stream_goes_on_after_invalid_bytes(broken):
+    """After bytes that no later byte can complete, three whole characters arrive: the text is shown up to them."""
+    ids = [BYTES[byte] for byte in bytes.fromhex(broken) + b"dog"]
+    case = f"the bytes {broken}, then 'dog': the pieces joined, without finish()"
+    shown = stream(ids, case)[:-1]
+    same_text("".join(map(str, shown)), decode_formula(ids), case)
+
+
 def test_task_3_stream_sweep():
     bpe = tokenizer.ByteLevelBPE.from_file(TABLES)
     for ids in awkward_ids():

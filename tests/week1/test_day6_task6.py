@@ -135,10 +135,11 @@ def test_task_4_tokens_context_length(prompt, max_tokens, context_length, expect
     ids=str,
 )
 def test_task_4_tokens_refused_at_the_call(prompt, options):
-    """The call raises, not the first next(), which may be far from the mistake."""
-    case = f"prompt {prompt}, {options or 'no limit'}, no token requested yet"
-    with raises_value_error(case):
-        generate.generate_tokens(Model(count_up, case), prompt, 3, **options)
+    """The call raises, not the first next(), which may be far from the mistake; also if no token is wanted."""
+    for max_tokens in (3, 0):
+        case = f"prompt {prompt}, {options or 'no limit'}, max_tokens {max_tokens}, no token requested yet"
+        with raises_value_error(case):
+            generate.generate_tokens(Model(count_up, case), prompt, max_tokens, **options)
 
 
 def test_task_4_tokens_as_soon_as_known():
@@ -178,6 +179,22 @@ def test_task_4_tokens_sampler(dtype):
         if not isinstance(so_far, list) or len(so_far) != 1:
             fail(Kind.TYPE, f"the sampler was given {words(so_far)}, expected one row: a list of one list", where)
         same_ids(so_far[0], expected[: 2 + i], where)
+
+
+def test_task_4_tokens_sampler_gets_a_long_history():
+    """All tokens so far, however many they are: the prompt and what was generated."""
+    prompt = token_ids(14, 11, 700)
+    case, given = "a model that adds up, a sampler that notes its tokens, prompt of 700 tokens, max_tokens 3", []
+
+    def note(logits, tokens):
+        given.extend([*row] for row in tokens)
+        return mx.argmax(logits, axis=-1)
+
+    with noted(case):
+        drawn(generate.generate_tokens(Model(add_up, case), prompt, 3, sampler=note), case)
+    answer = continuation(add_up, prompt, 2)
+    for i, so_far in enumerate(given):
+        same_ids(so_far, [*prompt, *answer[:i]], f"the tokens passed to the sampler for token {i}; {case}")
 
 
 def test_task_4_tokens_two_at_once():

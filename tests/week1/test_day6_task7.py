@@ -3,7 +3,17 @@
 import mlx.core as mx
 import pytest
 from tests.week1.foretold import Model, drawn, in_turn
-from tests.week1.tokenizing import END, START, STOP, TABLES, encode_formula, stream_formula, tables, words
+from tests.week1.tokenizing import (
+    END,
+    START,
+    STOP,
+    TABLES,
+    decode_formula,
+    encode_formula,
+    stream_formula,
+    tables,
+    words,
+)
 
 from tiny_llm import generate, tokenizer
 from tiny_llm_course.testkit.cases import noted, type_words
@@ -62,6 +72,19 @@ def test_task_4_text_sweep():
             check_text(prompt, [*script, END], shown, len(script) + i % 3, bpe, eos_ids=[END])
 
 
+@pytest.mark.parametrize(
+    "script", [[486, 615, 271], [267, 615, 486], [258, 267, END], [267, STOP, 486], [486]], ids=str
+)
+def test_task_4_text_of_any_tokens(script):
+    """The pieces make the decoded answer, even if its bytes are not UTF-8 or it ends inside a character."""
+    case = f"prompt 'That', the model generates {script}, <|endoftext|> ends: all pieces joined"
+    model = Model(lambda t: [*script, END][min(len(t) - 1, len(script))], case, vocab=STOP + 1)
+    bpe = tokenizer.ByteLevelBPE.from_file(TABLES)
+    with noted(case):
+        pieces = drawn(generate.simple_generate(model, bpe, "That", 9, eos_ids=[END]), case)
+    same_text("".join(map(str, pieces)), decode_formula(script, skip=True), case)
+
+
 def test_task_4_text_two_at_once():
     """Two interleaved generations with one tokenizer: each emoji starts in one token and ends in the next."""
     script, case = [283, 486, 283, 487], "two interleaved generations, each with two emojis of two tokens"
@@ -105,10 +128,12 @@ def test_task_4_text_sampler():
     ("prompt", "options"), [("", {}), ("That is a", {"context_length": 2}), ("dog", {"context_length": 0})], ids=str
 )
 def test_task_4_text_refused_at_the_call(prompt, options):
-    case = f"prompt {prompt!r}, {options or 'no limit'}, no text requested yet"
     bpe = tokenizer.ByteLevelBPE.from_file(TABLES)
-    with raises_value_error(case):
-        generate.simple_generate(Model(lambda tokens: 258, case, vocab=STOP + 1), bpe, prompt, 3, **options)
+    for max_tokens in (3, 0):
+        case = f"prompt {prompt!r}, {options or 'no limit'}, max_tokens {max_tokens}, no text requested yet"
+        model = Model(lambda tokens: 258, case, vocab=STOP + 1)
+        with raises_value_error(case):
+            generate.simple_generate(model, bpe, prompt, max_tokens, **options)
 
 
 def test_task_4_text_as_soon_as_known():

@@ -92,6 +92,14 @@ def test_task_3_sampler_greedy(settings):
     chooses(made(temp=0, **settings), logits, tokens, penalized.argmax(axis=-1), case)
 
 
+@pytest.mark.parametrize("later", [19, 64, 5000])
+def test_task_3_sampler_greedy_penalizes_tokens_used_long_ago(later):
+    """All tokens so far count, however many came after."""
+    logits, tokens = mx.array([[5.0, 4.0, -1.0], [3.0, 6.0, -1.0]]), [[0, *[2] * later], [1, *[2] * later]]
+    case = f"float32, logits 2 x 3, token 0 or 1 used once, then token 2 {later} times, temp 0, repetition_penalty 10.0"
+    chooses(made(temp=0, repetition_penalty=10.0), logits, tokens, [1, 0], case)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_task_3_sampler_greedy_mlx(rows):
     logits = normals(2)(rows, 50)
@@ -403,6 +411,24 @@ def test_task_3_sampler_leaves_its_inputs(temp):
         ("repetition_penalty", -2.0),
     ],
 )
-def test_task_3_sampler_refuses(name, value):
-    with raises_value_error(f"make_sampler({name}={value})", name):
-        sampler.make_sampler(**{name: value})
+@pytest.mark.parametrize("others", [{}, {"temp": 0, "seed": 3}, {"top_k": 2, "top_p": 0.9, "min_p": 0.1}], ids=words)
+def test_task_3_sampler_refuses(others, name, value):
+    """Whatever the other arguments are, also those that make this one useless."""
+    settings = {**others, name: value}
+    with raises_value_error(f"make_sampler, {words(settings)}", name):
+        sampler.make_sampler(**settings)
+
+
+def test_task_3_sampler_refuses_each_argument_by_its_name():
+    """A message that names all arguments names none: no two arguments have the same one."""
+    told = []
+    for name in ("temp", "top_k", "top_p", "min_p", "repetition_penalty"):
+        with raises_value_error(f"make_sampler({name}=-1)", name):
+            try:
+                sampler.make_sampler(**{name: -1})
+            except ValueError as error:
+                told.append(str(error))
+                raise
+    if len({*told}) < len(told):
+        headline = "several arguments have the same message"
+        raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {told[0]}",), "each argument alone, as -1"))

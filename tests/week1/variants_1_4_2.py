@@ -13,6 +13,7 @@ known = Variants("1.4.2")
 known.probe_table(
     plain=lambda program: program(normals(21)(3, 4, spread=2.0)),
     far=lambda program: program(mx.array([-200.0, -100.0, -1.0, 0.0, 1.0, 100.0, 200.0])),
+    farther=lambda program: program(mx.array([-1e30, -1.0, 1.0])),
 )
 known.probe_table(mx.float16, half=lambda program: program(normals(22, mx.float16)(3, 4)))
 known.probe_table(
@@ -48,6 +49,12 @@ known.change(
     ("mx.where(x < 0, e, 1) / (1 + e)", "(1 + mx.tanh(x / 2)) / 2"),
     fact="the sigmoid is (1 + tanh(x / 2)) / 2, which adds two numbers that nearly cancel for negative x",
     question="Which bfloat16 number is nearest to tanh(-4.5), and what is 1 plus it?",
+)
+known.change(
+    "exponent-limited",
+    ("-mx.abs(x)", "mx.maximum(-mx.abs(x), -50)"),
+    fact="the argument of exp is limited, so a very negative x is multiplied by a sigmoid that is not small enough",
+    question="What is -1e30 times sigmoid(-50)?",
 )
 known.change(
     "infinite-quotient-negative",

@@ -186,6 +186,29 @@ class StuckAtAnInvalidByte(StreamingDetokenizer):
 
 
 @known.wrong(
+    "stuck-behind-an-invalid-byte",
+    fact="the longest valid beginning of the bytes is shown, so an invalid byte in front blocks everything after it",
+    question="After byte 255, the tokens of `dog` arrive. When can the user see them?",
+)
+class StuckBehindAnInvalidByte(StreamingDetokenizer):
+    data = b""
+
+    def add(self, token):
+        self.data += b"" if token in self.skipped else self.tokenizer.token_bytes[token]
+        for end in range(len(self.data), max(-1, len(self.data) - 4), -1):
+            try:
+                shown = self.data[:end].decode()
+            except UnicodeDecodeError:
+                continue
+            self.data = self.data[end:]
+            return shown
+        return ""
+
+    def finish(self):
+        return self.data.decode(errors="replace")
+
+
+@known.wrong(
     "strict",
     fact="invalid UTF-8 bytes raise an error instead of becoming U+FFFD",
     question="What should the user see in place of an invalid byte?",

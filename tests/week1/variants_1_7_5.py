@@ -44,6 +44,12 @@ def sampler_greedy(program):
 
 
 @known.probe()
+def sampler_long_ago(program):
+    """Return the most likely token after the penalty; one was used once, before a hundred others."""
+    return ids(program(temp=0, repetition_penalty=4.0, seed=7), mx.array([[5.0, 4.0, -1.0]]), [[0, *[2] * 100]])
+
+
+@known.probe()
 def sampler_state(program):
     """Return whether calls repeat each other; 1000 tokens do not agree by chance."""
     logits, tokens = normals(56)(3, 1000, spread=0.1), [[]] * 3
@@ -86,8 +92,14 @@ def sampler_state(program):
 known.probe_table(
     # Low and high temperatures, and high ones with a top-p that shows when the temperature is applied.
     temperature=lambda program: tuple(
-        occurring(program, log_rows(FOUR), temp=temp, top_p=p)
-        for temp, p in ((0.01, 1.0), (0.01, 0.75), (2.0, 0.55), (2.0, 0.75))
+        occurring(program, log_rows(FOUR), temp=temp, **kept)
+        for temp, kept in (
+            (0.01, {}),
+            (0.01, {"top_p": 0.75}),
+            (2.0, {"top_p": 0.55}),
+            (2.0, {"top_p": 0.75}),
+            (2.0, {"top_k": 3}),
+        )
     ),
     two_filters=lambda program: tuple(
         occurring(program, log_rows([0.2, 0.4, 0.1, 0.3]), top_p=0.55, **other)
@@ -338,7 +350,14 @@ known.change(
     question="Which probabilities does min-p compare: those before the division by the temperature, or after it?",
 )
 # Top-k and min-p commute.
+known.change(
+    "penalty-of-recent-tokens",
+    ("penalize_repetition(logits, tokens,", "penalize_repetition(logits, [row[-20:] for row in tokens],"),
+    fact="only the last 20 tokens of a row are penalized",
+    question="A row used a token at its beginning, a hundred tokens ago. Is it one of the tokens so far?",
+)
 known.together("temperature-last", "top-p-before-top-k", makes="order-of-mlx-lm")
+known.together("temperature-last", "temperature-on-probabilities", makes="probabilities-for-logits")
 
 
 def checked(make):
