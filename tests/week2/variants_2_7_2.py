@@ -3,6 +3,7 @@
 from functools import partial
 
 import mlx.core as mx
+from tests.week2.formulas_day7 import far_below_zero
 from tiny_llm_solution.attention import scaled_dot_product_attention_grouped as whole
 
 from tiny_llm_course.testkit.inputs import causal, drawn
@@ -35,6 +36,12 @@ known.probe_table(mx.float16, half=lambda program: program(*inputs(9, mx.float16
 
 
 @known.probe()
+def flash_scores_far_below_zero(program):
+    query, key, value = inputs(15, length=6, keys=6)
+    return program(*far_below_zero(query, key), value, 1.0, "causal", block=2)
+
+
+@known.probe()
 def flash_nan_behind(program):
     query, key, value = inputs(10, length=6, keys=6)
     key, value = (mx.where(mx.arange(6)[:, None] >= 4, mx.nan, x) for x in (key, value))
@@ -43,12 +50,12 @@ def flash_nan_behind(program):
 
 @known.probe()
 def flash_memory(program):
-    """Return whether peak memory is below one byte per score, for many queries and for many keys."""
+    """Return whether peak memory is below one byte per score, for many queries, for many keys, and unmasked."""
     found = []
-    for length, keys in [(1024, 1024), (64, 16384)]:
+    for length, keys, mask in [(1024, 1024, "causal"), (64, 16384, "causal"), (1024, 1024, None)]:
         three = [x[0] for x in inputs(12, length=length, keys=keys, heads=2, kv_heads=1)]
         mx.eval(three)
-        taken = peak_bytes(partial(program, *three, mask="causal", block=64))
+        taken = peak_bytes(partial(program, *three, mask=mask, block=64))
         found.append(taken < 2 * length * keys)
     return mx.array(found, mx.float32)
 
@@ -215,6 +222,25 @@ known.change(
     fact="every block of keys uses the values of the first block",
     question="Which values belong to the second block of keys?",
 )
+
+
+known.change(
+    "hidden-at-minus-10000",
+    ("seen, scores, -mx.inf)", "seen, scores, -1e4)"),
+    fact="a hidden key has a score of -10,000, or another finite number, instead of -inf",
+    question="All visible scores of a query are -20,000. How large is the weight of a hidden key?",
+)
+
+
+@known.wrong(
+    "blocks-for-causal-alone",
+    fact="only a causal mask is computed in blocks: without one, all scores are in memory at once",
+    question="How many scores does your program hold in memory for L queries and S keys and no mask?",
+)
+def blocks_for_causal_alone(query, key, value, scale=None, mask=None, block=128):
+    if isinstance(mask, str):
+        return head_by_head(query, key, value, scale, mask, block)
+    return the_whole_table(query, key, value, scale, mask)
 
 
 @known.wrong(
