@@ -50,12 +50,12 @@ def flash_nan_behind(program):
 
 @known.probe()
 def flash_memory(program):
-    """Return whether peak memory is below one byte per score, for many queries, for many keys, and unmasked."""
+    """Return whether peak memory is below one byte per score, for many queries and for many keys."""
     found = []
-    for length, keys, mask in [(1024, 1024, "causal"), (64, 16384, "causal"), (1024, 1024, None)]:
+    for length, keys in [(1024, 1024), (64, 16384)]:
         three = [x[0] for x in inputs(12, length=length, keys=keys, heads=2, kv_heads=1)]
         mx.eval(three)
-        taken = peak_bytes(partial(program, *three, mask=mask, block=64))
+        taken = peak_bytes(partial(program, *three, mask="causal", block=64))
         found.append(taken < 2 * length * keys)
     return mx.array(found, mx.float32)
 
@@ -230,17 +230,6 @@ known.change(
     fact="a hidden key has a score of -10,000, or another finite number, instead of -inf",
     question="All visible scores of a query are -20,000. How large is the weight of a hidden key?",
 )
-
-
-@known.wrong(
-    "blocks-for-causal-alone",
-    fact="only a causal mask is computed in blocks: without one, all scores are in memory at once",
-    question="How many scores does your program hold in memory for L queries and S keys and no mask?",
-)
-def blocks_for_causal_alone(query, key, value, scale=None, mask=None, block=128):
-    if isinstance(mask, str):
-        return head_by_head(query, key, value, scale, mask, block)
-    return the_whole_table(query, key, value, scale, mask)
 
 
 @known.wrong(
