@@ -50,6 +50,23 @@ def flash_inputs(seed, dtype=mx.float32, leading=(5,), heads=6, kv_heads=2, leng
     return draw(*leading, heads, length, dims), draw(*kv), draw(*kv)
 
 
+def far_below_zero(query, key):
+    """Return queries and keys whose scores are integers near -20,000, below the finite numbers used for infinity."""
+    ends = (mx.full((*each.shape[:-1], 1), end) for each, end in ((query, -1.0), (key, 20000.0)))
+    return tuple(
+        mx.concatenate([mx.round(each[..., :-1]), end], axis=-1) for each, end in zip((query, key), ends, strict=True)
+    )
+
+
+def many_small_weights(dtype, *shape, keys=3201):
+    """Return queries of this shape, keys, 1 x S x 1, and values: the first key's weight is 1, and the others' are tiny.
+
+    A block of 32 of them is too little for a narrow sum of about 1 to change, but all together are 3% of it.
+    """
+    first = mx.arange(keys)[None, :, None] == 0
+    return mx.ones(shape, dtype), mx.where(first, 0, -11.5).astype(dtype), mx.where(first, 1, 2).astype(dtype)
+
+
 def bytes_held(running, scores, values, blocks=20):
     """Return MLX's memory after each of some equal blocks; evaluating the result evaluates the state, too."""
     held = []

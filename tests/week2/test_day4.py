@@ -384,6 +384,19 @@ def test_task_6_attend_large_scores():
     agrees(native.attend, attend64, draw(2, 8, spread=40), draw(9, 8), draw(9, 8), 2.0, seed=5)
 
 
+def test_task_6_attend_scores_far_below_zero():
+    """exp(-160) is 0 in float32: the maximum of a head may itself be far below 0."""
+    draw = normals(6)
+    queries, keys = -20 - mx.abs(draw(3, 8)), 1 + mx.abs(draw(9, 8))
+    agrees(native.attend, attend64, queries, keys, draw(9, 8), 1.0, seed=6)
+
+
+def test_task_6_attend_many_scores():
+    """100,000 scores: any number of heads and tokens, not only those that fit a buffer of a fixed size."""
+    draw = normals(7)
+    agrees(native.attend, attend64, draw(5, 2), draw(20000, 2), draw(20000, 2), 0.5, seed=7)
+
+
 def test_task_6_attend_sweep():
     for n in sweep(H=20, S=1100, D=257):
         draw = normals(n.seed)

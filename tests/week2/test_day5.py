@@ -131,6 +131,12 @@ def test_task_2_rms_norm_large_numbers():
     agrees(ops.rms_norm, rms_norm64, draw(3, 40, spread=400.0), draw(40), 1e-6, seed=6)
 
 
+def test_task_2_rms_norm_tiny_eps():
+    """float16 rounds an eps of 1e-8 to 0, and here it is half of what is under the root."""
+    draw = normals(13, mx.float16)
+    agrees(ops.rms_norm, rms_norm64, draw(3, 40, spread=1e-4), draw(40), 1e-8, seed=13)
+
+
 def test_task_2_rms_norm_root_in_float32():
     """If the root of the mean square is rounded to float16, all elements of a row are off by the same factor."""
     draw = normals(12, mx.float16)

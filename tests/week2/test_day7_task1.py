@@ -23,6 +23,9 @@ from tiny_llm_course.testkit.sizes import sweep
 def online(scores, values, cuts=()):
     """Return the learner's weighted mean of values, with scores in blocks that end at `cuts`."""
     running = online_softmax.OnlineSoftmax(*scores.shape[:-1], values.shape[-1])
+    if not cuts:
+        running.add(scores, values)  # the arrays themselves, which must not change
+        return running.result()
     for first, last in itertools.pairwise((0, *cuts, scores.shape[-1])):
         running.add(scores[..., first:last], values[..., first:last, :])
     return running.result()
@@ -133,6 +136,19 @@ def test_task_1_online_continues_after_a_result():
         expected = average64(to_float64(scores[:, :last]), to_float64(values[:last]))
         case = f"float32, scores 3 x {last}, values {last} x 5, key by key, result after each, seed 13"
         compare(running.result(), expected, mx.float32, 1e-5, case, 15)
+
+
+def test_task_1_online_results_stay_as_they_were():
+    """A block that is added afterwards does not change a result returned before."""
+    scores, values = scores_and_values(20)
+    running = online_softmax.OnlineSoftmax(3, 5)
+    running.add(scores[:, :4], values[:4])
+    before = running.result()
+    running.add(scores[:, 4:], values[4:])
+    running.result()
+    expected = average64(to_float64(scores[:, :4]), to_float64(values[:4]))
+    case = "float32, scores 3 x 4, values 4 x 5, the result before 3 more keys, read after them, seed 20"
+    compare(before, expected, mx.float32, 1e-5, case, 15)
 
 
 def test_task_1_online_state_does_not_grow():

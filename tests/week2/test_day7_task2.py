@@ -6,7 +6,7 @@ import mlx.core as mx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.week2.formulas_day7 import flash64, flash_inputs
+from tests.week2.formulas_day7 import far_below_zero, flash64, flash_inputs
 
 from tiny_llm.flash_attention import attention
 from tiny_llm_course.testkit.agreement import agrees, compare
@@ -53,6 +53,12 @@ def test_task_2_flash_causal(length, keys, dtype):
 def test_task_2_flash_causal_blocks(length, keys, block):
     inputs = flash_inputs(5, leading=(), length=length, keys=keys)
     agrees(flash, flash64, *inputs, mask="causal", block=block, seed=5)
+
+
+def test_task_2_flash_causal_scores_far_below_zero():
+    """A hidden key has no weight, even if all visible scores are about -20,000."""
+    query, key, value = flash_inputs(19, length=6, keys=9)
+    agrees(flash, flash64, *far_below_zero(query, key), value, 1.0, "causal", block=4, seed=19)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.0, -0.3])
@@ -122,14 +128,17 @@ def test_task_2_flash_skips_masked_blocks(behind):
     compare(actual[:, :12], expected, mx.float32, 1e-5, case, query.size)
 
 
+@pytest.mark.parametrize("sort", ["causal", "none", "bias"])
 @pytest.mark.parametrize(("length", "keys"), [(1024, 1024), (64, 16384)])
-def test_task_2_flash_stores_no_score_matrix(length, keys):
-    """Peak memory is less than one byte per score, whatever the dtype of the scores."""
+def test_task_2_flash_stores_no_score_matrix(length, keys, sort):
+    """Peak memory is less than one byte per score, whatever the dtype of the scores and the kind of mask."""
     query, key, value = flash_inputs(15, leading=(), heads=2, kv_heads=1, length=length, keys=keys)
     agrees(flash, flash64, *flash_inputs(15, length=70, keys=130), mask="causal", block=64, seed=15)
-    case = f'float32, query 2 x {length} x 8, key 1 x {keys} x 8, mask "causal", block 64, seed 15'
+    mask = mask_of(sort, 15, mx.float32, keys)
+    words = {"causal": ', mask "causal"', "none": "", "bias": f", mask {keys}"}[sort]
+    case = f"float32, query 2 x {length} x 8, key 1 x {keys} x 8{words}, block 64, seed 15"
     scores = 2 * length * keys
-    run = lambda: flash(query, key, value, mask="causal", block=64)  # noqa: E731
+    run = lambda: flash(query, key, value, mask=mask, block=64)  # noqa: E731
     holds_less(run, scores, "one byte per score", case=case)
 
 

@@ -4,7 +4,7 @@ import math
 
 import mlx.core as mx
 import pytest
-from tests.week2.formulas_day7 import kernel64
+from tests.week2.formulas_day7 import far_below_zero, kernel64
 
 from tiny_llm.kernels import native
 from tiny_llm_course.testkit.agreement import agrees, compare
@@ -66,6 +66,12 @@ def test_task_3_kernel_scores_far_below_zero():
     agrees(native.flash, kernel64, -20 - mx.abs(queries), 1 + mx.abs(keys), values, 1.0, seed=12)
 
 
+def test_task_3_kernel_hidden_keys_have_no_weight():
+    """All visible scores are about -20,000: a finite number in place of -infinity would outweigh them."""
+    queries, keys, values = kernel_inputs(15, length=30, tokens=130)
+    agrees(native.flash, kernel64, *far_below_zero(queries, keys), values, 1.0, seed=15)
+
+
 @pytest.mark.parametrize("rising", [True, False])
 def test_task_3_kernel_moving_maximum(rising):
     """The maximum of each block is larger, or smaller, than that of the block before."""
@@ -104,6 +110,15 @@ def test_task_3_kernel_threads(kv_heads, length):
         )
         case = f"float32, queries {length} x 4 x 8, keys {kv_heads} x 96 x 8"
         raise CheckFailed(Finding(Kind.COSTS, "one core computes everything", lines, case, 96))
+
+
+def test_task_3_kernel_skips_masked_keys():
+    """A block of queries loads no keys after its last query: for a prompt of 288 tokens, about half of all."""
+    read = [watched(native.flash, *kernel_inputs(14, 1, 1, each, 288, 4), 0.4).loads[1][1] for each in (24, 288)]
+    if (share := read[1] / (12 * read[0])) > 0.8:
+        lines = ("expected  about 54%: the keys up to the last query of each block",)
+        headline = f"a prompt loads {share:.0%} of the keys that its blocks of queries would load without a causal mask"
+        raise CheckFailed(Finding(Kind.COSTS, headline, lines, "float32, queries 288 x 1 x 4, keys 1 x 288 x 4", 288))
 
 
 def test_task_3_kernel_again_and_again():

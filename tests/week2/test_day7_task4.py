@@ -4,7 +4,7 @@ import math
 
 import mlx.core as mx
 import pytest
-from tests.week2.formulas_day7 import flash64, flash_inputs
+from tests.week2.formulas_day7 import far_below_zero, flash64, flash_inputs, many_small_weights
 
 from tiny_llm.metal import attention as in_metal
 from tiny_llm_course.testkit.agreement import agrees, compare
@@ -101,6 +101,18 @@ def test_task_4_metal_large_scores(mask):
     """exp(300) overflows float32: scores must be relative to the maximum."""
     query, key, value = few_inputs(12, 18, 70)
     agrees(in_blocks, metal64, 40 * query, key, value, 2.0, mask, seed=12)
+
+
+def test_task_4_metal_scores_far_below_zero():
+    """Scores of about -20,000: the maximum starts below any of them, and a hidden key has no weight."""
+    query, key, value = few_inputs(21, 18, 70)
+    agrees(in_blocks, metal64, *far_below_zero(query, key), value, 1.0, "causal", seed=21)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_4_metal_many_small_weights(dtype):
+    """The sums of the weights and of the weighted values are float32: narrow ones stop growing."""
+    agrees(in_blocks, metal64, *many_small_weights(dtype, 1, 1, 1), 1.0, seed=22)
 
 
 def test_task_4_metal_large_sums():

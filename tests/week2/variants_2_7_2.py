@@ -3,6 +3,7 @@
 from functools import partial
 
 import mlx.core as mx
+from tests.week2.formulas_day7 import far_below_zero
 from tiny_llm_solution.attention import scaled_dot_product_attention_grouped as whole
 
 from tiny_llm_course.testkit.inputs import causal, drawn
@@ -32,6 +33,12 @@ known.probe_table(
     mask=lambda program: tuple(program(*inputs(7), mask=2 * mask, block=3) for mask in drawn(70, (5, 8), (2, 6, 5, 8))),
 )
 known.probe_table(mx.float16, half=lambda program: program(*inputs(9, mx.float16), block=3))
+
+
+@known.probe()
+def flash_scores_far_below_zero(program):
+    query, key, value = inputs(15, length=6, keys=6)
+    return program(*far_below_zero(query, key), value, 1.0, "causal", block=2)
 
 
 @known.probe()
@@ -214,6 +221,14 @@ known.change(
     ("value[..., some, :]", "value[..., : some.stop - some.start, :]"),
     fact="every block of keys uses the values of the first block",
     question="Which values belong to the second block of keys?",
+)
+
+
+known.change(
+    "hidden-at-minus-10000",
+    ("seen, scores, -mx.inf)", "seen, scores, -1e4)"),
+    fact="a hidden key has a score of -10,000, or another finite number, instead of -inf",
+    question="All visible scores of a query are -20,000. How large is the weight of a hidden key?",
 )
 
 

@@ -1,6 +1,7 @@
 """Reference variants of task 2.7.3, flash attention in C++."""
 
 import mlx.core as mx
+from tests.week2.formulas_day7 import far_below_zero
 
 from tiny_llm_course.testkit.inputs import drawn, normals
 from tiny_llm_course.testkit.kernels import watched
@@ -35,6 +36,21 @@ def kernel_scores_far_below_zero(program):
     draw = normals(8)
     queries, keys = -20 - mx.abs(draw(3, 2, 8)), 1 + mx.abs(draw(1, 20, 8))
     return program(queries, keys, draw(1, 20, 8), 1.0)
+
+
+@known.probe()
+def kernel_hidden_keys(program):
+    queries, keys, values = drawn(10, (30, 2, 8), (1, 30, 8), (1, 30, 8))
+    return program(*far_below_zero(queries, keys), values, 1.0)
+
+
+@known.probe()
+def kernel_skips(program):
+    """Return whether a prompt of three blocks of keys loads most of them for each block of queries."""
+    one, all_blocks = (
+        watched(program, *drawn(11, (length, 1, 4), (1, 288, 4), (1, 288, 4)), 0.4).loads[1][1] for length in (24, 288)
+    )
+    return mx.array(all_blocks > 0.8 * 12 * one)
 
 
 known.change(
@@ -140,6 +156,22 @@ known.change(
     ("pool().run(kv_heads * blocks, 1,", "pool().run(kv_heads * blocks, kv_heads * blocks,"),
     fact="one core computes everything",
     question="How many chunks does `run` divide the work items into?",
+)
+known.change(
+    "nothing-skipped",
+    ("from < before + last; from += KEYS", "from < tokens; from += KEYS"),
+    ("std::min(KEYS, before + last - from)", "std::min(KEYS, tokens - from)"),
+    fact="blocks of keys that are masked for the whole block of queries are still loaded and multiplied",
+    question="Queries 0 to 23 of a prompt of 288 tokens: which blocks of keys do they need?",
+)
+known.change(
+    "hidden-at-minus-10000",
+    ("std::fill(row + visible, row + n, 0.0f);", "std::fill(row + visible, row + n, -10000.0f);"),
+    ("if (visible == 0) continue;", ""),
+    ("highest_of(row, visible)", "highest_of(row, n)"),
+    ("weigh(row, visible, higher)", "weigh(row, n, higher)"),
+    fact="a hidden key has a score of -10,000, or another finite number, instead of -infinity",
+    question="All visible scores of a query are -20,000. How large is the weight of a hidden key?",
 )
 known.change(
     "factor-inverted",

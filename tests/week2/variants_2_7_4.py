@@ -1,6 +1,7 @@
 """Reference variants of task 2.7.4, flash attention in Metal."""
 
 import mlx.core as mx
+from tests.week2.formulas_day7 import far_below_zero
 
 from tiny_llm_course.testkit.inputs import drawn
 from tiny_llm_course.testkit.kernels import costs
@@ -24,6 +25,12 @@ known.probe_table(
     # Zero rows, so nothing runs: the other probes tell missing barriers apart.
     none=lambda program: program(*inputs(8, 1, 1, 0, 32, 8), 0.4, None),
 )
+
+
+@known.probe()
+def metal_scores_far_below_zero(program):
+    query, key, value = inputs(10, 1, 1, 16, 16, 8)
+    return program(*far_below_zero(0 * query, key), value, 1.0, "causal")
 
 
 def small_weights(program):
@@ -77,6 +84,18 @@ known.change(
     ("? scores[r] : -INFINITY", "? scores[r] : 0.0f"),
     fact="a masked key has a score of 0",
     question="All visible scores of a query are -5. How large is the weight of a score of 0?",
+)
+known.change(
+    "hidden-at-minus-10000",
+    ("? scores[r] : -INFINITY", "? scores[r] : -10000.0f"),
+    fact="a hidden key has a score of -10,000, or another finite number, instead of -infinity",
+    question="All visible scores of a query are -20,000. How large is the weight of a hidden key?",
+)
+known.change(
+    "largest-from-zero",
+    ("largest[r] = -INFINITY;", "largest[r] = 0;"),
+    fact="the running maximum of a query starts at 0 instead of -infinity",
+    question="All scores of a query are near -20,000. What is their maximum?",
 )
 known.change(
     "no-look-at-the-keys",

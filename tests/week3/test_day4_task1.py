@@ -7,6 +7,7 @@ import mlx.core as mx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.week2.formulas_day7 import far_below_zero
 from tests.week3.formulas_day4 import (
     HEADS,
     HELD,
@@ -21,7 +22,7 @@ from tests.week3.formulas_day4 import (
 
 from tiny_llm.paged import attention
 from tiny_llm_course.testkit.agreement import agrees
-from tiny_llm_course.testkit.cases import noted
+from tiny_llm_course.testkit.cases import dtype_word, noted
 from tiny_llm_course.testkit.errors import Kind, fail, raises_value_error
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.marks import by_dtype
@@ -123,6 +124,12 @@ def test_task_1_pages_large_scores():
     agrees(paged, paged64, 200 * query, *rest, 2.0, seed=11)
 
 
+def test_task_1_pages_scores_far_below_zero():
+    """A hidden key has no weight, even if all visible scores are about -20,000."""
+    query, keys, *rest = paged_inputs(21, 6, 11)
+    agrees(paged, paged64, *far_below_zero(query, keys), *rest, 1.0, seed=21)
+
+
 def test_task_1_pages_equal_scores():
     """With zero queries, the result is the mean of all visible values."""
     query, *rest = paged_inputs(12)
@@ -139,13 +146,16 @@ def test_task_1_pages_pytorch(pytorch):
     agrees(paged, paged64, *inputs, 0.5, seed=14, expected=by_torch(pytorch, *inputs))
 
 
-def test_task_1_pages_holds_no_copy():
-    """A long context, whose keys and values dominate the memory."""
-    query, keys, values, table, tokens = paged_inputs(15, 1, 4096, 32, 2, 1, 128)
-    agrees(paged, paged64, *paged_inputs(15), seed=15)
-    case = "float32, query 1 x 2 x 128, 131 pages of 32 tokens, of which the block table has 128, tokens 4096, seed 15"
+@by_dtype
+def test_task_1_pages_holds_no_copy(dtype):
+    """A long context, whose keys and values dominate the memory: no copy of them in any dtype."""
+    query, keys, values, table, tokens = paged_inputs(15, 1, 4096, 32, 2, 1, 128, dtype)
+    agrees(paged, paged64, *paged_inputs(15, dtype=dtype), seed=15)
+    mx.eval(query, keys, values)
+    shapes = "query 1 x 2 x 128, 131 pages of 32 tokens, of which the block table has 128, tokens 4096"
+    case = f"{dtype_word(dtype)}, {shapes}, seed 15"
     run = lambda: paged(query, keys, values, table, tokens)  # noqa: E731
-    holds_less(run, keys.nbytes // 2, "half of the request's keys", case=case)
+    holds_less(run, 4096 * 128 * 4 // 2, "half of the request's keys in float32", case=case)
 
 
 def test_task_1_pages_evaluated():

@@ -74,6 +74,17 @@ def test_task_2_attend_large_scores():
     agrees(kernels.paged_attend, group64, 200 * queries, *rest, 1.0, seed=8)
 
 
+def test_task_2_attend_scores_far_below_zero():
+    """exp(-160) is 0 in float32: the maximum of a head may itself be far below 0."""
+    queries, keys, *rest = group_inputs(10)
+    agrees(kernels.paged_attend, group64, -20 - mx.abs(queries), 1 + mx.abs(keys), *rest, 1.0, seed=10)
+
+
+def test_task_2_attend_many_scores():
+    """100,000 scores: any number of heads and tokens, not only those that fit a buffer of a fixed size."""
+    agrees(kernels.paged_attend, group64, *group_inputs(11, 20000, 1000, 5, 1, 2, 0), 0.5, seed=11)
+
+
 def test_task_2_attend_mlx():
     queries, keys, values, table, tokens, kv_head = inputs = group_inputs(9)
     own = keys[:, kv_head : kv_head + 1], values[:, kv_head : kv_head + 1]

@@ -7,6 +7,7 @@ import math
 
 import mlx.core as mx
 import pytest
+from tests.week2.formulas_day7 import far_below_zero
 from tests.week3.formulas_day4 import (
     HEADS,
     HELD,
@@ -20,8 +21,9 @@ from tests.week3.formulas_day4 import (
 
 from tiny_llm.paged import kernels
 from tiny_llm_course.testkit.agreement import agrees, compare
+from tiny_llm_course.testkit.errors import CheckFailed, Finding, Kind
 from tiny_llm_course.testkit.inputs import normals
-from tiny_llm_course.testkit.kernels import fast
+from tiny_llm_course.testkit.kernels import fast, watched
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
@@ -87,6 +89,12 @@ def test_task_3_flash_scores_far_below_zero():
     agrees(kernels.paged_flash, paged64, -20 - mx.abs(queries), 1 + mx.abs(keys), *rest, 1.0, seed=13)
 
 
+def test_task_3_flash_hidden_keys_have_no_weight():
+    """All visible scores are about -20,000: a finite number in place of -infinity would outweigh them."""
+    query, keys, *rest = paged_inputs(14, 30, 130, 16, 2, 1)
+    agrees(kernels.paged_flash, paged64, *far_below_zero(query, keys), *rest, 1.0, seed=14)
+
+
 def test_task_3_flash_mlx():
     inputs = paged_inputs(10, 26, 110, 16, 4, 2)
     agrees(kernels.paged_flash, paged64, *inputs, 0.5, seed=10, expected=by_mlx(*inputs, 0.5))
@@ -95,6 +103,30 @@ def test_task_3_flash_mlx():
 def test_task_3_flash_pytorch(pytorch):
     inputs = paged_inputs(11, 11)
     agrees(kernels.paged_flash, paged64, *inputs, 0.5, seed=11, expected=by_torch(pytorch, *inputs))
+
+
+@pytest.mark.parametrize(("kv_heads", "length"), [(4, 1), (1, 96)], ids=str)
+def test_task_3_flash_several_chunks(kv_heads, length):
+    """The work is divided into chunks: a decode step by key-value heads, a prompt also by blocks of queries."""
+    chunks = watched(kernels.paged_flash, *paged_inputs(15, length, 96, 16, 4, kv_heads), 0.4).chunks
+    if chunks < 2:
+        lines = (
+            "expected  pool().run with two chunks or more that read inputs and write results",
+            f"got       {chunks}",
+        )
+        case = f"float32, query {length} x 4 x 8, 96 tokens in pages of 16, {kv_heads} key-value heads"
+        raise CheckFailed(Finding(Kind.COSTS, "one core computes everything", lines, case, 96))
+
+
+def test_task_3_flash_skips_masked_keys():
+    """A block of queries loads no keys after its last query: for a prompt of 288 tokens, about half of all."""
+    inputs = [paged_inputs(16, length, 288, 16, 1, 1, 4) for length in (24, 288)]
+    read = [watched(kernels.paged_flash, *each, 0.4).loads[1][1] for each in inputs]
+    if (share := read[1] / (12 * read[0])) > 0.8:
+        lines = ("expected  about 54%: the keys up to the last query of each block",)
+        headline = f"a prompt loads {share:.0%} of the keys that its blocks of queries would load without a causal mask"
+        case = "float32, query 288 x 1 x 4, 288 tokens in pages of 16, 1 key-value head"
+        raise CheckFailed(Finding(Kind.COSTS, headline, lines, case, 288))
 
 
 def test_task_3_flash_again_and_again():

@@ -5,6 +5,7 @@ Expected is attention over the request's gathered keys and values.
 
 import mlx.core as mx
 import pytest
+from tests.week2.formulas_day7 import far_below_zero, many_small_weights
 from tests.week3.formulas_day4 import (
     HEADS,
     HELD,
@@ -102,6 +103,19 @@ def test_task_4_metal_large_scores():
     """exp(300) overflows float32: weights are relative to the maximum score."""
     query, *rest = metal_inputs(11, 18, 70)
     agrees(metal, paged64, 40 * query, *rest, 2.0, seed=11)
+
+
+def test_task_4_metal_scores_far_below_zero():
+    """Scores of about -20,000: the maximum starts below any of them, and a hidden key has no weight."""
+    query, keys, *rest = metal_inputs(19, 18, 70)
+    agrees(metal, paged64, *far_below_zero(query, keys), *rest, 1.0, seed=19)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
+def test_task_4_metal_many_small_weights(dtype):
+    """The sums of the weights and of the weighted values are float32: narrow ones stop growing."""
+    query, keys, values = many_small_weights(dtype, 1, 1, 1)
+    agrees(metal, paged64, query, keys[None], values[None], [0], 3201, 1.0, seed=20)
 
 
 def test_task_4_metal_equal_scores():

@@ -4,6 +4,7 @@ from functools import partial
 
 import mlx.core as mx
 import numpy as np
+from tests.week2.formulas_day7 import far_below_zero
 from tests.week3.formulas_day4 import of_others, paged64, pending_operations, pooled
 
 from tiny_llm_course.testkit.inputs import normals
@@ -44,6 +45,12 @@ def scaled(times, more, added=0):
 
 
 @known.probe()
+def pages_scores_far_below_zero(program):
+    query, keys, *rest = inputs(17, 6)
+    return program(*far_below_zero(query, keys), *rest, 1.0)
+
+
+@known.probe()
 def pages_nan_behind(program):
     query, keys, values, block_table, tokens = inputs(11, spare=1)
     free = of_others(keys, block_table, tokens)
@@ -62,11 +69,19 @@ known.probe_table(
 
 @known.probe()
 def pages_held(program):
-    """Return whether it allocates less than half of the request's keys, and leaves few operations to be computed."""
+    """Return whether it allocates less than half of the request's float32 keys, and leaves few pending operations."""
     given = inputs(13, 1, 4096, 32, 2, 1, 128)
+    return mx.array([allocates_little(program, given), pending_operations(program(*given)) < 100])
+
+
+@known.probe()
+def pages_held_in_float16(program):
+    return mx.array(allocates_little(program, inputs(13, 1, 4096, 32, 2, 1, 128, mx.float16)))
+
+
+def allocates_little(program, given):
     mx.eval(given[:3])
-    taken = peak_bytes(partial(program, *given))
-    return mx.array([taken < given[1].nbytes // 2, pending_operations(program(*given)) < 100])
+    return peak_bytes(partial(program, *given)) < 4096 * 128 * 4 // 2
 
 
 PAGE = "number, count = block_table[first // page], min(page, tokens - first)"
@@ -226,6 +241,21 @@ known.change(
     ("scores = queries @", "scores = scale * queries @"),
     fact="the scale is applied twice",
     question="Are your queries already scaled when they are multiplied by the keys?",
+)
+known.change(
+    "pool-in-float32",
+    (
+        "running = OnlineSoftmax(*queries.shape)",
+        "running = OnlineSoftmax(*queries.shape)\nkeys, values = keys.astype(mx.float32), values.astype(mx.float32)",
+    ),
+    fact="the whole pool is converted to float32, which copies all pages of all requests in float16",
+    question="The pool has 4,096 tokens in float16. How many of them are in your longest float32 array?",
+)
+known.change(
+    "hidden-at-minus-10000",
+    ("visible, scores, -mx.inf)", "visible, scores, -1e4)"),
+    fact="a hidden key has a score of -10,000, or another finite number, instead of -inf",
+    question="All visible scores of a query are -20,000. How large is the weight of a hidden key?",
 )
 known.change(
     "side-by-side",

@@ -1,10 +1,10 @@
 """Known programs of task 3.4.3, attention of a prompt over pages, in C++."""
 
 import mlx.core as mx
-import numpy as np
-from tests.week3.formulas_day4 import paged64, pooled
+from tests.week3.formulas_day4 import pooled
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.kernels import watched
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("3.4.3")
@@ -42,6 +42,24 @@ def flash_first_page(program):
 def flash_scores_far_below_zero(program):
     keys, values, table = pooled(15, 20, 8, 1)
     return program(-20 - mx.abs(normals(17)(3, 2, 8)), 1 + mx.abs(keys), values, table, 20, 1.0)
+
+
+def calls(program, length, tokens, heads, kv_heads, dims):
+    """Return the library after a call, which has counted chunks and loads."""
+    keys, values, table = pooled(18, tokens, 16, kv_heads, dims)
+    return watched(program, normals(20)(length, heads, dims), keys, values, table, tokens, 0.4)
+
+
+@known.probe()
+def flash_is_divided(program):
+    return mx.array([calls(program, *sizes, 8).chunks > 1 for sizes in ((1, 96, 4, 4), (96, 96, 4, 1))])
+
+
+@known.probe()
+def flash_skips(program):
+    """Return whether a prompt of three blocks of keys loads most of them for each block of queries."""
+    one, all_blocks = (calls(program, length, 288, 1, 1, 4).loads[1][1] for length in (24, 288))
+    return mx.array(all_blocks > 0.8 * 12 * one)
 
 
 ROW = "(int64_t(table[s / page]) * kv_heads + head) * page + in_page"
@@ -178,6 +196,19 @@ known.change(
     question="With two heads per KV head, which token is row 1 of a tile?",
 )
 known.change(
+    "one-core",
+    ("pool().run(kv_heads * blocks, 1,", "pool().run(kv_heads * blocks, kv_heads * blocks,"),
+    fact="one core computes everything",
+    question="How many chunks does `run` divide the work items into?",
+)
+known.change(
+    "nothing-skipped",
+    ("from < before + last; from += KEYS", "from < tokens; from += KEYS"),
+    ("std::min(KEYS, before + last - from)", "std::min(KEYS, tokens - from)"),
+    fact="blocks of keys that are masked for the whole block of queries are still loaded and multiplied",
+    question="Queries 0 to 23 of a prompt of 288 tokens: which blocks of keys do they need?",
+)
+known.change(
     "one-list-for-all",
     (PLACES, ""),
     ("pool().run(", f"{PLACES}\npool().run("),
@@ -206,12 +237,6 @@ known.accepted_change(
         """,
     ),
 )
-
-
-@known.accepted("by NumPy")
-def by_numpy(queries, keys, values, table, tokens, scale):
-    arrays = (np.array(each, np.float64) for each in (queries, keys, values))
-    return mx.array(paged64(*arrays, table, tokens, scale).astype(np.float32))
 
 
 @known.sized("256 tokens, 8 heads, 4 KV heads of 64, pages of 16")

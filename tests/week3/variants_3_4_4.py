@@ -3,6 +3,7 @@
 import math
 
 import mlx.core as mx
+from tests.week2.formulas_day7 import far_below_zero
 from tests.week3.formulas_day4 import pooled, with_held
 
 from tiny_llm_course.testkit.inputs import normals
@@ -37,6 +38,12 @@ def metal_none(program):
     """Nothing to run: a missing barrier is recognized by other probes."""
     query, *rest = drawn(12, 1, 32, 16)
     return program(query[:0], *rest)
+
+
+@known.probe()
+def metal_scores_far_below_zero(program):
+    query, keys, values, table, tokens, _ = drawn(17, 16, 16, 16)
+    return program(*far_below_zero(0 * query, keys), values, table, tokens, 1.0)
 
 
 @known.probe()
@@ -181,6 +188,18 @@ known.change(
     ("? scores[r] : -INFINITY", "? scores[r] : 0.0f"),
     fact="a masked token has a score of 0",
     question="All visible scores are -5. How large is the weight of a score of 0?",
+)
+known.change(
+    "hidden-at-minus-10000",
+    ("? scores[r] : -INFINITY", "? scores[r] : -10000.0f"),
+    fact="a hidden token has a score of -10,000, or another finite number, instead of -infinity",
+    question="All visible scores are -20,000. How large is the weight of a hidden token?",
+)
+known.change(
+    "largest-from-zero",
+    ("largest[r] = -INFINITY;", "largest[r] = 0;"),
+    fact="the running maximum of a query starts at 0 instead of -infinity",
+    question="All scores of a query are near -20,000. What is their maximum?",
 )
 known.change(
     "values-too-soon",

@@ -90,7 +90,7 @@ static void gather_block(const float* weights, int rows, const float* values, in
 }
 
 /// Computes attended = softmax(queries . keys * scale) . values for the last `length` of `tokens` tokens, causally:
-/// each sees the tokens up to itself.
+/// each sees the tokens up to itself, and a block of queries reads no key after its last query.
 ///
 /// queries, attended: length x heads x dims. keys, values: kv_heads arrays, each tokens x dims; query head h uses array
 /// h / (heads / kv_heads), in integers: consecutive heads share one. All float32. The pool's loop is divided into work

@@ -95,11 +95,12 @@ static void gather_block(const float* weights, int rows, const float* values, co
 }
 
 /// Computes attended = softmax(queries . keys * scale) . values for the last `length` of a request's `tokens` tokens,
-/// causally: each sees the tokens up to itself.
+/// causally: each sees the tokens up to itself, and a block of queries reads no key after its last query.
 ///
 /// queries, attended: length x heads x dims; query head h uses key-value head h / (heads / kv_heads). keys, values:
 /// pages x kv_heads x page x dims, of all requests; page is the page size. table: the request's block table; its token
-/// s is in page table[s / page], at s % page. Nothing past its `tokens` tokens is read. All but table is float32.
+/// s is in page table[s / page], at s % page. Nothing past its `tokens` tokens is read. All but table is float32. The
+/// pool's loop is divided into work items, each of which is a block of queries and one key-value head.
 extern "C" void paged_flash(const float* queries, const float* keys, const float* values, const int* table,
                             float* attended, int heads, int kv_heads, int dims, int page, int length, int tokens,
                             float scale) {

@@ -18,7 +18,8 @@ class OnlineSoftmax:
         """Accumulate a block of keys, in float32.
 
         Args:
-            scores: N.. x L x B, any number B of keys, of any float dtype; -inf where a key is hidden from a query.
+            scores: N.. x L x B, any number B of keys from 1 on, of any float dtype; -inf where a key is hidden from a
+                query.
             values: N.. x B x D, which broadcasts to scores' leading dimensions, of any float dtype.
 
         The arguments are not changed.
@@ -28,7 +29,7 @@ class OnlineSoftmax:
     def result(self) -> mx.array:
         """Return the weighted average of all values so far, N.. x L x D, float32; zeros for a fully masked row.
 
-        More blocks may be added afterwards.
+        More blocks may be added afterwards; a result returned before does not change.
 
         Source: Milakov and Gimelshein 2018; `mx.softmax`.
         """
