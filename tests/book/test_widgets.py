@@ -23,7 +23,7 @@ VIEWS = {
     "rope-rotation": [{"layout": "halves", "query": 4, "key": 4}, {"layout": "neighbors", "query": 15, "key": 0}],
     "roof-line": [{}, {"machine": 2, "model": 1, "batch": 9, "bits": 4}],
     "quant-levels": [{}, {"scale": 0.012, "bias": -0.08}],
-    "online-softmax": [{"step": 0}, {"step": 2}, {"step": 1, "hidden": True}],
+    "online-softmax": [{"step": 0}, {"step": 2}, {"step": 1, "hidden": True}, {"step": 3, "stale": True}],
     "register-tile": [{"step": 0}, {"step": 3, "tokens": 7}, {"step": 8, "kind": 2, "tokens": 12}],
     "lane-steps": [{}, {"step": 1}, {"step": 10}, {"step": 13}],
     "split-k": [{}, {"parts": 4, "slots": 48, "step": 2}, {"parts": 3, "step": 2}],

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week3 import day1, day3, day5, day7, replay
+from book.generate.week1.heads import example
+from book.generate.week3 import day1, day3, day4, day5, day7, replay
 from tests.book.test_widgets import fits
 from tests.book.widget import Widget
 
@@ -54,6 +55,48 @@ def test_a_draft_token_by_keyboard(page, _):
     assert widget.press("End")["speed"] < 1
     widget.focus("#k")
     assert widget.press("ArrowRight")["k"] == 5
+    assert page.url == widget.address
+
+
+def test_the_paged_softmax_is_the_solution_s(page):
+    """After each page, whichever pages the block table lists, and with the slot after the last token."""
+    from tiny_llm_solution.paged.attention import paged_attention
+
+    widget, shown = Widget(page, "online-softmax", "week3/day4.html"), example()
+    tokens, (_, *left) = len(day4.TOKENS), day4.stale()
+    sequences = [np.vstack([own, stale]) for own, stale in zip((shown.key, shown.value), left, strict=True)]
+    for number, table in enumerate(day4.TABLES):
+        pools = [np.full((day4.PAGES, 1, day4.PAGE, own.shape[1]), np.nan) for own in sequences]
+        for position, (pool, own) in itertools.product(range(tokens + 1), zip(pools, sequences, strict=True)):
+            pool[table[position // day4.PAGE], 0, position % day4.PAGE] = own[position]
+        query, keys, values = (mx.array(x).astype(mx.float32) for x in (shown.query[-1:, None], *pools))
+        for stale, step in itertools.product((False, True), range(1, len(table) + 1)):
+            state = widget.change(table=number, stale=stale, step=step)
+            read = min(day4.PAGE * step, tokens + stale)
+            wanted = paged_attention(query, keys, values, list(table), read)[0, 0, 0].item()
+            assert state["result"] == pytest.approx(wanted, abs=1e-3)
+            assert f"Entry {step - 1} of the block table is page {table[step - 1]}." in widget.said()
+        assert state["step"] == state["blocks"]
+        assert f"o / l is {state['result']:.4f}, not 0.2049" in widget.said()
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_the_paged_softmax_by_keyboard(page, _):
+    widget = Widget(page, "online-softmax", "week3/day4.html")
+    widget.focus("#next")
+    assert widget.press("Enter", "ArrowLeft", "ArrowLeft", "ArrowLeft")["step"] == 0
+    assert widget.press(*["ArrowRight"] * 4)["step"] == 3
+    before = widget.state()["result"]
+    widget.focus("[name=stale]")
+    assert widget.press("Space")["result"] < before
+    widget.focus("select")
+    state = widget.press("ArrowDown")
+    assert (state["table"], state["step"]) == (1, 0)
+    widget.focus("#play")
+    widget.press("Enter")
+    page.wait_for_function("document.querySelector('online-softmax').state.step >= 1")
+    widget.press("Enter")
+    fits(page, widget)
     assert page.url == widget.address
 
 
