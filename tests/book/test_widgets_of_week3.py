@@ -9,7 +9,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from book.generate.week1.heads import example
-from book.generate.week3 import day1, day3, day4, day5, day7, replay
+from book.generate.week3 import day1, day2, day3, day4, day5, day7, replay
 from tests.book.test_widgets import fits
 from tests.book.widget import Widget
 
@@ -144,6 +144,28 @@ def test_day_1_s_replay_is_the_static_and_continuous_part(page):
     widget.focus("#next")
     at = widget.press("Home", "Enter")["at"]
     assert widget.press("ArrowLeft")["at"] == at - 1
+    assert page.url == widget.address
+
+
+def test_day_2_s_replay_is_the_table_s_and_has_a_fixed_cost(page):
+    """Without one, the figures are those of the chapter's table; with one, those of its answer."""
+    widget, figures = Widget(page, "scheduler-replay", "week3/day2.html"), {}
+    for (policy, number), (_, steps) in day2.runs().items():
+        budget = day2.SETTINGS["budget"][number] if policy else 0
+        for fixed in day2.FIXED:
+            state = widget.change(policy=policy, budget=number, fixed=fixed, step=len(steps))
+            assert state["now"] == sum(replay.tokens_of(steps)) + fixed * len(steps)
+            figures[budget, fixed] = state["longest"], state["firsts"][-1]
+        assert figures[budget, 0] == day2.figures_of(budget)[1:]
+    assert [figures[budget, 16] for budget in (0, 8, 16)] == [(43, 43), (24, 119), (32, 62)]
+    widget.focus("[name=fixed]")
+    assert widget.press("Home")["fixed"] == 0
+    widget.focus("[name=budget]")
+    assert widget.press("Home", "ArrowDown")["budget"] == 1
+    widget.focus("#next")
+    before = widget.change(step=5)["at"]
+    assert widget.press("ArrowLeft", "ArrowLeft", "Enter")["at"] == before - 1
+    fits(page, widget)
     assert page.url == widget.address
 
 
