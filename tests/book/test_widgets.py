@@ -26,6 +26,7 @@ VIEWS = {
     "online-softmax": [{"step": 0}, {"step": 2}, {"step": 1, "hidden": True}, {"step": 3, "stale": True}],
     "register-tile": [{"step": 0}, {"step": 3, "tokens": 7}, {"step": 8, "kind": 2, "tokens": 12}],
     "lane-steps": [{}, {"step": 1}, {"step": 10}, {"step": 13}],
+    "line-loads": [{}, {"kind": 1, "step": 3, "first": 1}],
     "split-k": [{}, {"parts": 4, "slots": 48, "step": 2}, {"parts": 3, "step": 2}],
     "draft-accept": [{"u": 0.1}, {"u": 0.99, "mix": -1}],
     "cache-bytes": [{}, {"model": 2, "share": 1}],
