@@ -17,8 +17,8 @@
     get markup() {
       const { list, slider } = BookWidget;
       const { threads, line } = this.data;
-      const kinds = [`${threads}i + t: adjacent threads`, "n · t + i: one thread's loads"];
-      return `<div class="bar">${list("kind", "Adjacent elements", kinds)}</div>
+      const kinds = [`element ${threads}i + t`, "element n · t + i"];
+      return `<div class="bar">${list("kind", "Load i of thread t", kinds)}</div>
         <div class="sliders">${slider("each", "n, loads per thread", 1, 8)}${slider("first", "first element", 0, line - 1)}${slider("thread", "follow thread", 0, threads - 1)}</div>
         ${BookWidget.stepBar("Next load")}
         <div class="beside"><svg id="memory" role="img"></svg>
