@@ -51,6 +51,7 @@ VIEWS = {
     "rank-shards": [{}, {"ranks": 2, "step": 4}, {"ranks": 4}, {"model": 1, "ranks": 16, "step": 7}],
     "pass-power": [{}, {"agent": 1, "k": 8}, {"agent": 2, "k": 4}],
     "rope-scaling": [{}, {"kind": "YaRN", "factor": 5}, {"kind": "NTK-aware", "pair": 31}],
+    "shared-layers": [{}, {"order": 2, "layers": 12, "step": 11}, {"sets": 6, "step": 0}],
     "scheduler-replay": [{}, {"policy": 2, "other": 3, "budget": 2, "pages": 1}, {"step": 5}],
     "pipeline-slots": [{}, {"order": 1, "stages": 6, "micro": 16}, {"stages": 4, "micro": 8, "time": 12}],
     "queue-limit": [{}, {"limit": 0, "second": 40}, {"arrivals": 2, "limit": 4}],
