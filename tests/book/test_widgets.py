@@ -29,6 +29,7 @@ VIEWS = {
     "line-loads": [{}, {"kind": 1, "step": 3, "first": 1}],
     "split-k": [{}, {"parts": 4, "slots": 48, "step": 2}, {"parts": 3, "step": 2}],
     "draft-accept": [{"u": 0.1}, {"u": 0.99, "mix": -1}],
+    "fused-layouts": [{}, {"stored": 0, "split": 1}, {"stored": 0, "split": 0}],
     "mask-editor": [{}, {"full": 1, "changed": [15]}, {"causal": False, "side": 1, "full": 2, "padding": 5}],
     "cache-bytes": [{}, {"model": 2, "share": 1}],
     "rolling-cache": [{}, {"kind": 0}, {"kind": 1, "chunk": 6, "step": 2}],
