@@ -151,7 +151,7 @@ def test_day_2_s_replay_is_the_table_s_and_has_a_fixed_cost(page):
     """Without one, the figures are those of the chapter's table; with one, those of its answer."""
     widget, figures = Widget(page, "scheduler-replay", "week3/day2.html"), {}
     for (policy, number), (_, steps) in day2.runs().items():
-        budget = day2.SETTINGS["budget"][number] if policy else 0
+        budget = day2.BUDGETS[number] if policy else 0
         for fixed in day2.FIXED:
             state = widget.change(policy=policy, budget=number, fixed=fixed, step=len(steps))
             assert state["now"] == sum(replay.tokens_of(steps)) + fixed * len(steps)

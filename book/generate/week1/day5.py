@@ -73,7 +73,8 @@ def _between(before: Array64, layer: int) -> Array64:
     """Return the residual stream, L x E, after a layer's attention."""
     silent = f"model.layers.{layer}.mlp.down_proj.weight"
     without = model().with_weights(**{silent: mx.zeros_like(model().weights[silent])})
-    return block64(before[None], without, "causal", layer)[0]
+    between: Array64 = block64(before[None], without, "causal", layer)[0]
+    return between
 
 
 def _added(before: Array64, after: Array64, layer: int) -> list[list[float]]:

@@ -19,7 +19,8 @@ LEFT, ROW = 40.0, 20.0  # pixels
 LETTERS = "ABC"
 
 # What the reader of the widget chooses.
-SETTINGS = {"policy": ("unchunked prefill", "chunked prefill"), "budget": (4, 8, 16)}
+BUDGETS = 4, 8, 16
+SETTINGS = {"policy": ("unchunked prefill", "chunked prefill"), "budget": BUDGETS}
 FIXED = 0, 4, 16  # of a step, in the time of as many tokens
 LOAD = (*[(0, SENTENCE, TOKENS)] * WRITERS, (COMES, LONG, WRITES))
 
@@ -36,7 +37,7 @@ def runs() -> dict[tuple[int, ...], replay.Run]:
     return {
         (i, j): replay.run(policy, len(LOAD), budget, 64, LOAD)
         for i, policy in enumerate(policies)
-        for j, budget in enumerate(SETTINGS["budget"])
+        for j, budget in enumerate(BUDGETS)
     }
 
 
