@@ -56,9 +56,9 @@ def measure(quick: bool = False) -> Table:
     )
     of = {row[0]: row for row in rows}
     return Table(
-        ("cache", "numbers per token", "read per step: MiB", "attention: MFLOP", "step: ms"),
+        ("cache", "elements per token", "read per step: MiB", "attention: MFLOP", "step: ms"),
         rows,
-        "MLA caches as many numbers per token as GQA and twice as many as MQA; MHA caches "
+        "MLA caches as many elements per token as GQA and twice as many as MQA; MHA caches "
         f"{of['MHA'][1] / of['GQA'][1]:.0f} times as many as GQA. Compared with GQA, a step takes "
         f"{of['MHA'][4] / of['GQA'][4]:.1f} times as long with MHA, {of['MLA, absorbed'][4] / of['GQA'][4]:.1f} times "
         f"with absorbed MLA and {of['MLA, expanded'][4] / of['GQA'][4]:.0f} times with expanded MLA.",

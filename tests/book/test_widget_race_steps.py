@@ -18,12 +18,17 @@ def test_every_run(page):
             runs = runs_of(name, what)
             for moment, (steps, end) in enumerate(runs):
                 state = widget.change(program=program, attack=attack, moment=moment, step=99)
-                assert state["moments"] == len(runs)
+                assert not state["late"]
                 assert [tuple(step) for step in state["steps"]] == steps
                 assert (state["end"], state["at"], state["done"]) == (end, len(steps), True)
                 assert state["escaped"] == (SECRET in end)
                 assert (name == "your root") <= (not state["escaped"])
-            assert widget.change(moment=99)["moment"] == len(runs) - 1
+            state = widget.change(moment=99)  # after the last call of the shorter programs
+            assert state["moment"] == max(len(runs_of(each, what)) for each in PROGRAMS) - 1
+            assert state["late"] == (state["moment"] >= len(runs))
+            if state["late"]:
+                assert ([tuple(step) for step in state["steps"]], state["end"]) == runs[0]
+                assert widget.said() == "It has ended before the other process acts."
 
 
 def test_what_is_said(page):

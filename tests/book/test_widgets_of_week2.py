@@ -6,6 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 from book.generate.week2 import day2, day3, day4, day7
+from tests.book.test_widgets import fits
 from tests.book.widget import Widget
 from tests.week1.reference_model import embedded_model
 
@@ -131,7 +132,7 @@ def test_the_levels_by_keyboard(page, _):
 def test_the_online_softmax_is_the_solution_s(page, hidden):
     from tiny_llm_solution.flash_attention.online_softmax import OnlineSoftmax
 
-    widget, (_, scores, values) = Widget(page, "online-softmax"), day7.last_query()
+    widget, (_, scores, values) = Widget(page, "online-softmax", "week2/day7.html"), day7.last_query()
     for size in (1, 2, 4, 6):
         running = OnlineSoftmax(1, 1)
         for step, first in enumerate(range(0, len(scores), size), 1):
@@ -149,7 +150,7 @@ def test_the_online_softmax_is_the_solution_s(page, hidden):
 
 @pytest.mark.parametrize("_", range(3))
 def test_the_online_softmax_by_keyboard(page, _):
-    widget = Widget(page, "online-softmax")
+    widget = Widget(page, "online-softmax", "week2/day7.html")
     widget.focus("#next")
     assert widget.press("Enter", "ArrowLeft", "ArrowLeft")["step"] == 1
     assert widget.press(*["ArrowRight"] * 9)["step"] == widget.state()["blocks"]
@@ -158,6 +159,7 @@ def test_the_online_softmax_by_keyboard(page, _):
     assert widget.press("Space")["hidden"]
     widget.focus("select")
     assert widget.press("ArrowUp")["step"] == 0  # other blocks, from the beginning
+    fits(page, widget)
     assert page.url == widget.address
 
 

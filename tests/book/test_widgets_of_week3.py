@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import mlx.core as mx
 import numpy as np
 import pytest
-from book.generate.week3 import day1, day3, day5, day7, replay
+from book.generate.week1.heads import example
+from book.generate.week3 import day1, day2, day3, day4, day5, day7, replay
 from tests.book.test_widgets import fits
 from tests.book.widget import Widget
 
@@ -57,6 +58,48 @@ def test_a_draft_token_by_keyboard(page, _):
     assert page.url == widget.address
 
 
+def test_the_paged_softmax_is_the_solution_s(page):
+    """After each page, whichever pages the block table lists, and with the slot after the last token."""
+    from tiny_llm_solution.paged.attention import paged_attention
+
+    widget, shown = Widget(page, "online-softmax", "week3/day4.html"), example()
+    tokens, (_, *left) = len(day4.TOKENS), day4.stale()
+    sequences = [np.vstack([own, stale]) for own, stale in zip((shown.key, shown.value), left, strict=True)]
+    for number, table in enumerate(day4.TABLES):
+        pools = [np.full((day4.PAGES, 1, day4.PAGE, own.shape[1]), np.nan) for own in sequences]
+        for position, (pool, own) in itertools.product(range(tokens + 1), zip(pools, sequences, strict=True)):
+            pool[table[position // day4.PAGE], 0, position % day4.PAGE] = own[position]
+        query, keys, values = (mx.array(x).astype(mx.float32) for x in (shown.query[-1:, None], *pools))
+        for stale, step in itertools.product((False, True), range(1, len(table) + 1)):
+            state = widget.change(table=number, stale=stale, step=step)
+            read = min(day4.PAGE * step, tokens + stale)
+            wanted = paged_attention(query, keys, values, list(table), read)[0, 0, 0].item()
+            assert state["result"] == pytest.approx(wanted, abs=1e-3)
+            assert f"Entry {step - 1} of the block table is page {table[step - 1]}." in widget.said()
+        assert state["step"] == state["blocks"]
+        assert f"o / l is {state['result']:.4f}, not 0.2049" in widget.said()
+
+
+@pytest.mark.parametrize("_", range(3))
+def test_the_paged_softmax_by_keyboard(page, _):
+    widget = Widget(page, "online-softmax", "week3/day4.html")
+    widget.focus("#next")
+    assert widget.press("Enter", "ArrowLeft", "ArrowLeft", "ArrowLeft")["step"] == 0
+    assert widget.press(*["ArrowRight"] * 4)["step"] == 3
+    before = widget.state()["result"]
+    widget.focus("[name=stale]")
+    assert widget.press("Space")["result"] < before
+    widget.focus("select")
+    state = widget.press("ArrowDown")
+    assert (state["table"], state["step"]) == (1, 0)
+    widget.focus("#play")
+    widget.press("Enter")
+    page.wait_for_function("document.querySelector('online-softmax').state.step >= 1")
+    widget.press("Enter")
+    fits(page, widget)
+    assert page.url == widget.address
+
+
 def test_the_replay_s_figures_are_those_of_the_latencies(page):
     from tiny_llm_solution.serving.latency import Latency, RequestTimes
 
@@ -101,6 +144,28 @@ def test_day_1_s_replay_is_the_static_and_continuous_part(page):
     widget.focus("#next")
     at = widget.press("Home", "Enter")["at"]
     assert widget.press("ArrowLeft")["at"] == at - 1
+    assert page.url == widget.address
+
+
+def test_day_2_s_replay_is_the_table_s_and_has_a_fixed_cost(page):
+    """Without one, the figures are those of the chapter's table; with one, those of its answer."""
+    widget, figures = Widget(page, "scheduler-replay", "week3/day2.html"), {}
+    for (policy, number), (_, steps) in day2.runs().items():
+        budget = day2.BUDGETS[number] if policy else 0
+        for fixed in day2.FIXED:
+            state = widget.change(policy=policy, budget=number, fixed=fixed, step=len(steps))
+            assert state["now"] == sum(replay.tokens_of(steps)) + fixed * len(steps)
+            figures[budget, fixed] = state["longest"], state["firsts"][-1]
+        assert figures[budget, 0] == day2.figures_of(budget)[1:]
+    assert [figures[budget, 16] for budget in (0, 8, 16)] == [(43, 43), (24, 119), (32, 62)]
+    widget.focus("[name=fixed]")
+    assert widget.press("Home")["fixed"] == 0
+    widget.focus("[name=budget]")
+    assert widget.press("Home", "ArrowDown")["budget"] == 1
+    widget.focus("#next")
+    before = widget.change(step=5)["at"]
+    assert widget.press("ArrowLeft", "ArrowLeft", "Enter")["at"] == before - 1
+    fits(page, widget)
     assert page.url == widget.address
 
 

@@ -3,16 +3,15 @@
 The predictions are a widget. They are computed in float64, so that they are the same on every machine.
 """
 
-from itertools import pairwise
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
-from book.generate.week1.heads import SENTENCE, model, streams_of, tokens_of
+from book.generate.week1.heads import SENTENCE, SHOWN, model, streams_of, tokens_of
 from tests.week1.formulas import linear64, rms_norm64, softmax64
 from tests.week1.reference_model import block64
 
-from tiny_llm_course.dev.book.drawing import Boxes, Canvas, flow
+from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.html import element, number, table, visible
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import EMBEDDED_MODEL
@@ -25,6 +24,7 @@ SENTENCES = (
     "Tom was sad because he lost his",
     "She opened the box and found a",
 )
+LEVEL = 162.0  # pixels, from one vector of the stream to the next
 BEST = 4  # words a position, each with its probability
 
 
@@ -69,11 +69,17 @@ def _recorded(sentence: str) -> dict[str, Any]:
     return {"tokens": [word(token) for token in tokens_of(sentence)], "words": words, "added": added}
 
 
-def _added(before: Array64, after: Array64, layer: int) -> list[list[float]]:
-    """Return the RMS of what attention and the MLP of a layer add, at each position."""
+def _between(before: Array64, layer: int) -> Array64:
+    """Return the residual stream, L x E, after a layer's attention."""
     silent = f"model.layers.{layer}.mlp.down_proj.weight"
     without = model().with_weights(**{silent: mx.zeros_like(model().weights[silent])})
-    between = block64(before[None], without, "causal", layer)[0]
+    between: Array64 = block64(before[None], without, "causal", layer)[0]
+    return between
+
+
+def _added(before: Array64, after: Array64, layer: int) -> list[list[float]]:
+    """Return the RMS of what attention and the MLP of a layer add, at each position."""
+    between = _between(before, layer)
     halves = (between - before, after - between)
     return [[round(float(np.sqrt(np.mean(half[i] ** 2))), 2) for half in halves] for i in range(len(before))]
 
@@ -83,25 +89,47 @@ def _sizes(streams: list[Array64]) -> list[str]:
 
 
 def stream() -> str:
-    """Draw one layer: the residual stream, and the two branches that add to it."""
-    boxes: Boxes = {
-        "x": ("x", "stream"),
-        "norm1": "input_layernorm",
-        "attention": "attention",
-        "plus1": ("+", "stream"),
-        "h": ("h", "stream"),
-        "norm2": "post_attention_layernorm",
-        "mlp": "MLP",
-        "plus2": ("+", "stream"),
-        "next": ("next layer", "stream"),
-    }
-    grid = [["x"], ["", "norm1"], ["", "attention"], ["plus1"], ["h"], ["", "norm2"], ["", "mlp"], ["plus2"], ["next"]]
-    ways = [["x", "plus1", "h", "plus2", "next"], ["x", "norm1", "attention", "plus1"], ["h", "norm2", "mlp", "plus2"]]
-    canvas = Canvas()
-    flow(canvas, grid, boxes, [step for way in ways for step in pairwise(way)])
+    """Draw one layer: a token's residual stream, and the two branches that add to it."""
+    layer, features, cell = SHOWN[0], 12, 10.0
+    before, after = (streams_of(SENTENCE)[i][-1] for i in (layer, layer + 1))
+    between = _between(streams_of(SENTENCE)[layer], layer)[-1]
+    added = between - before, after - between
+    largest = float(max(np.abs(x[:features]).max() for x in (before, between, after, *added)))
+    canvas, left, band, right, wide = Canvas(), 34.0, features * cell + 10, 196.0, 172.0
+    step = high = 26.0
+
+    def vector(x: float, y: float, values: Array64) -> None:
+        squares(canvas, x, y, values[None, :features], cell, "stream", largest)
+
+    canvas.rect(left, 0, band, 2 * LEVEL + 30, "band role-stream")
+    for i, (name, values) in enumerate((("x", before), ("h", between), ("x", after))):
+        canvas.text(left - 10, i * LEVEL + 19, name, "strong role-stream", "end")
+        vector(left + 5, i * LEVEL + 10, values)
+    for i, (words, role, total) in enumerate((("attention", "role-weights", added[0]), ("MLP", "series-2", added[1]))):
+        top, middle = i * LEVEL + 36, right + wide / 2
+        boxes = (["input_layernorm", "post_attention_layernorm"][i], ""), (words, role)
+        canvas.path([(left + band, top + high / 2), (right, top + high / 2)], "line role-stream", arrow=True)
+        for j, (text, of) in enumerate(boxes):
+            y = top + j * (high + step)
+            for looks in ("band", "frame")[not j :]:
+                canvas.rect(right, y, wide, high, f"{looks} {of}".strip(), 5)
+            canvas.text(middle, y + 18, text, "strong" if j else "small", "middle")
+            canvas.path([(middle, y + high), (middle, y + high + step)], "line", arrow=True)
+        y = top + 2 * (high + step)
+        vector(middle - features * cell / 2, y + 2, total)
+        canvas.path([(middle - features * cell / 2 - 6, y + 7), (left + band + 9, y + 7)], "line", arrow=True)
+        canvas.circle(left + band, y + 7, 8, "ring role-stream")
+        canvas.text(left + band, y + 12, "+", "strong", "middle")
     about = (
-        "The residual stream runs down the left. A branch from x goes through input_layernorm and attention, and its "
-        "result is added to x, which gives h. A branch from h goes through post_attention_layernorm and the MLP, and "
-        "its result is added to h."
+        f"The residual stream of the last token runs down the left: x before layer {layer}, h after attention, and "
+        "x after the MLP. A branch from x goes through input_layernorm and attention, and its result is added to x, "
+        "which gives h. A branch from h goes through post_attention_layernorm and the MLP, and its result is added "
+        "to h."
     )
-    return canvas.figure("stream-1-5", "One layer: the residual stream, and two branches that add to it", about)
+    caption = (
+        f"The first {features} features of <code>dog</code> in layer {layer} of the course's model, all at the same "
+        "scale: the residual stream in the gray band, and beside it what each branch adds."
+    )
+    return canvas.figure(
+        "stream-1-5", "One layer: the residual stream, and two branches that add to it", about, caption
+    )

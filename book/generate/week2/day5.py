@@ -1,10 +1,11 @@
-"""Day 5's figures: the cache lines that a SIMD-group touches, and the reduction of a row's squares to one sum."""
+"""Day 5's widget, the cache lines that a SIMD-group touches, and its figure, a row's squares reduced to one sum."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, SHOWN, model, streams_of
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST
+from tiny_llm_course.dev.book.html import element
 from tiny_llm_course.dev.book.parts import Parts
 
 LANES = 32  # threads of a SIMD-group
@@ -16,8 +17,9 @@ WIDTH, LEVEL = 352.0, 26.0
 
 
 def generated_parts() -> Parts:
-    """Return the figures."""
-    return {"touched": touched(), "tree": tree()}
+    """Return the widget, with the figure of two loads as its still, and the other figure."""
+    data = {"threads": LANES, "line": LINE}
+    return {"line-loads": element("line-loads", data, touched().rstrip()), "tree": tree()}
 
 
 def touched() -> str:

@@ -1,10 +1,11 @@
-"""Day 2's figures: a long prompt among decoding requests, unchunked and chunked, and a short prompt after long ones."""
+"""Day 2's widget and figures: a long prompt among decoding requests, and a short prompt after long ones."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import mlx.core as mx
+from book.generate.week3 import replay
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
@@ -17,10 +18,27 @@ SHORT = 4  # tokens of the prompt that comes after two long ones
 LEFT, ROW = 40.0, 20.0  # pixels
 LETTERS = "ABC"
 
+# What the reader of the widget chooses.
+BUDGETS = 4, 8, 16
+SETTINGS = {"policy": ("unchunked prefill", "chunked prefill"), "budget": BUDGETS}
+FIXED = 0, 4, 16  # of a step, in the time of as many tokens
+LOAD = (*[(0, SENTENCE, TOKENS)] * WRITERS, (COMES, LONG, WRITES))
+
 
 def generated_parts() -> Parts:
-    """Return the figure and the table."""
-    return {"trace": trace(), "traded": traded(), "short": short()}
+    """Return the widget, the table and the figure."""
+    widget = replay.replay(SETTINGS, runs(), trace().rstrip(), LOAD, [*LETTERS, "long"], FIXED)
+    return {"replay": widget, "traded": traded(), "short": short()}
+
+
+def runs() -> dict[tuple[int, ...], replay.Run]:
+    """Return the load's runs, by policy and budget."""
+    policies = [replay.POLICIES.index(name) for name in ("continuous, unchunked", "chunked prefill")]
+    return {
+        (i, j): replay.run(policy, len(LOAD), budget, 64, LOAD)
+        for i, policy in enumerate(policies)
+        for j, budget in enumerate(BUDGETS)
+    }
 
 
 def served(policy: str, budget: int, requests: Sequence[tuple[int, int, int]]) -> tuple[list[Any], list[Any]]:
@@ -46,8 +64,7 @@ def served(policy: str, budget: int, requests: Sequence[tuple[int, int, int]]) -
 
 def run_of(budget: int) -> tuple[list[Any], list[Any]]:
     """Run three requests and a long prompt, chunked by the budget or, if it is 0, unchunked."""
-    requests = [(0, SENTENCE, TOKENS)] * WRITERS + [(COMES, LONG, WRITES)]
-    return served("chunked_prefill" if budget else "unchunked_prefill", budget or 1, requests)
+    return served("chunked_prefill" if budget else "unchunked_prefill", budget or 1, LOAD)
 
 
 def read_by(steps: Sequence[Any]) -> list[int]:

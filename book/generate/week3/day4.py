@@ -1,26 +1,68 @@
-"""Day 4's figure: a query that reads its keys from a pool through a block table."""
+"""Day 4's widget: a query that reads its keys from a pool through a block table, and the figure in its still."""
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, SENTENCES, example
+from book.generate.week1.heads import SENTENCE, SENTENCES, SHOWN, example, heads_of
 
 from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT
 from tiny_llm_course.dev.book.drawing.grids import Array
+from tiny_llm_course.dev.book.html import element, number, table
 from tiny_llm_course.dev.book.parts import Parts
 
 TOKENS, OTHERS = SENTENCE.split(), SENTENCES[2].split()[:7]
 PAGE, PAGES = 2, 8
 TABLE, OTHER_TABLE = (6, 1, 3), (2, 0, 5, 7)  # of the sentence, of another request's
+TABLES = (TABLE, (1, 3, 4), (4, 6, 1))  # the reader's choices
+FINISHED = SENTENCES[1], 5  # a finished request, and its token in the free slot
 CELL, HEIGHT, SLOT = 22.0, 30.0, 86.0  # pixels
 NUMBERS, TURNS, POOL = 56.0, 84.0, 178.0  # how far right the table's numbers, the arrows' bends and the pool begin
 
 
 def generated_parts() -> Parts:
-    """Return the figure."""
-    return {"table": table()}
+    """Return the widget."""
+    return {"paged": paged()}
 
 
-def table() -> str:
+def stale() -> tuple[str, Array, Array]:
+    """Return the token, key and value that a finished request left in the free slot."""
+    sentence, position = FINISHED
+    layer, head = SHOWN
+    _, key, value, *_ = heads_of(sentence)[layer]
+    return sentence.split()[position], key[head, position], value[head, position]
+
+
+def paged() -> str:
+    """Return the widget, with one feature of the values; below it, the figure and a table of its pages."""
+    shown = example()
+    scores, values = shown.scores[-1], shown.value[:, 0]
+    others = [OTHERS[PAGE * i : PAGE * (i + 1)] for i in range(len(OTHER_TABLE))]
+    token, key, value = stale()
+    data = {
+        "tokens": TOKENS,
+        "scores": [round(float(x), 5) for x in scores],
+        "values": [round(float(x), 5) for x in values],
+        "page": PAGE,
+        "tables": TABLES,
+        "pool": [others[OTHER_TABLE.index(page)] if page in OTHER_TABLE else [] for page in range(PAGES)],
+        "stale": {
+            "token": token,
+            "score": round(float(shown.query[-1] @ key / np.sqrt(len(key))), 5),
+            "value": round(float(value[0]), 5),
+        },
+    }
+    rows = []
+    for i, page in enumerate(TABLE):
+        read = np.s_[: PAGE * (i + 1)]
+        largest = float(scores[read].max())
+        weights = np.exp(scores[read] - largest)
+        sums = [largest, float(weights.sum()), float(weights @ values[read])]
+        rows.append([str(i), str(page), ", ".join(TOKENS[PAGE * i : PAGE * (i + 1)]), *map(number, sums)])
+    head = ["entry", "page of the pool", "tokens", "maximum m", "sum l", "weighted value o"]
+    still = table("Online softmax, page by page", head, rows)
+    return element("online-softmax", data, pool().rstrip(), still)
+
+
+def pool() -> str:
     """Draw the weights of `dog`, the slots of its keys, and the block table that points to them."""
     canvas, scores = Canvas(), example().scores[-1]
     weights = np.exp(scores - scores.max())

@@ -1,6 +1,7 @@
-"""A load under many settings of the scheduler, for the widget of days 1 and 3 that replays it."""
+"""A load under many settings of the scheduler, for the widget of days 1 to 3 that replays it."""
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -77,7 +78,12 @@ def max_itl(steps: list[Any]) -> int:
 
 
 def replay(
-    settings: dict[str, tuple[Any, ...]], runs: dict[tuple[int, ...], Run], still: str, load: Load = LOAD
+    settings: dict[str, tuple[Any, ...]],
+    runs: dict[tuple[int, ...], Run],
+    still: str,
+    load: Load = LOAD,
+    names: Sequence[str] = (),
+    fixed: int | tuple[int, ...] = FIXED,
 ) -> str:
     """Return the widget.
 
@@ -86,6 +92,8 @@ def replay(
         runs: the run of each combination of choices, by their indices.
         still: what is shown without JavaScript.
         load: of the runs.
+        names: of the requests; A, B, C and so on if there are none.
+        fixed: a step's overhead, or the reader's choices of it.
     """
     kept, numbers = list[dict[str, Any]](), {}
     for setting in itertools.product(*(range(len(values)) for values in settings.values())):
@@ -95,11 +103,11 @@ def replay(
             kept.append(found)
         numbers[",".join(map(str, setting))] = kept.index(found)
     data = {
-        "names": [chr(65 + number) for number in range(len(load))],
+        "names": names or [chr(65 + number) for number in range(len(load))],
         "comes": [comes for comes, _, _ in load],
         "settings": settings,
         "runs": numbers,
         "recorded": kept,
-        "fixed": FIXED,
+        "fixed": fixed,
     }
     return element("scheduler-replay", data, still)

@@ -1,4 +1,4 @@
-"""Day 1's figures: two masks and their combination, and attention from one sequence to another."""
+"""Day 1's widget and figures: two masks and their combination, and attention from one sequence to another."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, example
@@ -6,6 +6,7 @@ from tests.week4.formulas_day1 import masked64
 
 from tiny_llm_course.dev.book.drawing import Canvas, flow, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.html import element
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.rounding import Array64
 
@@ -15,9 +16,10 @@ CELL, GAP, LARGE = 20.0, 24.0, 32.0  # pixels
 
 
 def generated_parts() -> Parts:
-    """Return the figures."""
+    """Return the widget, with the figure of the masks as its still, and the other figure."""
+    scores = [[round(float(x), 5) for x in row] for row in example().scores]
     return {
-        "masks": masks(),
+        "mask-editor": element("mask-editor", {"tokens": TOKENS, "scores": scores}, masks().rstrip()),
         "crossing": crossing(),
     }
 

@@ -1,4 +1,4 @@
-"""Day 2's figures: one token's fused vectors in both orders, and a row of weights after dropout."""
+"""Day 2's widget and figures: one token's fused vectors in both orders, and a row of weights after dropout."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, SHOWN, example, model, streams_of
@@ -7,6 +7,7 @@ from tests.week4.formulas_day2 import places, stays64
 
 from tiny_llm_course.dev.book.drawing import Canvas, squares
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.html import element
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.rounding import Array64, to_float64
 
@@ -18,9 +19,11 @@ WEIGHT = 44.0  # pixels of a weight
 
 
 def generated_parts() -> Parts:
-    """Return the figures."""
+    """Return the widget, with the figure of both orders as its still, and the other figure."""
+    vectors, heads, kv_heads = fused()
+    data = {"heads": heads, "kv": kv_heads, "vectors": (vectors[:, :FEATURES].round(4) + 0.0).tolist()}
     return {
-        "orders": orders(),
+        "orders": element("fused-layouts", data, orders().rstrip()),
         "dropped": dropped(),
     }
 

@@ -1,4 +1,4 @@
-"""Day 6's figures: orders of shared layers, keys of two layers with the same weights, and recorded training runs."""
+"""Day 6's widget, orders of shared layers, and figures: keys of layers with the same weights, and training runs."""
 
 import datetime
 import json
@@ -11,6 +11,7 @@ from tests.week1.formulas import linear64, rms_norm64
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, lines, strips
 from tiny_llm_course.dev.book.drawing.canvas import FONT
+from tiny_llm_course.dev.book.html import element
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.measuring.clock import number
 from tiny_llm_course.measuring.machine import in_words
@@ -25,14 +26,31 @@ DRAWN = ("tied", "tied, 3 sets, sequence", "tied, 1 set", "tied, 3 layers")
 
 
 def generated_parts() -> Parts:
-    """Return the figures and tables."""
+    """Return the widget, the figures and tables."""
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     return {
-        "orders": orders(),
+        "shared-layers": shared_layers(),
         "keys": keys(),
         "first-losses": first_losses(found),
         "trained": trained(found),
     }
+
+
+def shared_layers() -> str:
+    """Return the widget, with the sizes of the course's model, and the figure of the orders as its still."""
+    from tiny_llm_solution.config import ModelConfig
+    from tiny_llm_solution.weight_sharing.counting import count_shared
+    from tiny_llm_solution.weight_sharing.owners import ORDERS
+
+    config = ModelConfig.from_dict(model().config)
+    one, two = (count_shared(config, distinct).stored for distinct in (1, 2))
+    table, norm = config.vocab_size * config.hidden_size, config.hidden_size
+    layer = two - one
+    assert table + layer + norm == one
+    cached = count_shared(config, 1).cached // LAYERS
+    data = {"orders": ORDERS, "layers": (LAYERS, 2 * LAYERS), "sets": (1, 2, 3, 6)}
+    sizes = {"table": table, "layer": layer, "norm": norm, "cached": cached}
+    return element("shared-layers", data | sizes, orders().rstrip())
 
 
 def orders() -> str:

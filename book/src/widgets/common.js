@@ -204,7 +204,7 @@ BookWidget.style = `
   input[type=range] { flex: 1; min-width: 7em; }
   .sliders { display: grid; grid-template-columns: max-content minmax(6em, 1fr) max-content; gap: 0.3em 0.8em;
     align-items: center; margin-bottom: 0.7em; }
-  .sliders input { min-width: 0; width: 100%; }
+  .sliders input { min-width: 0; width: 100%; margin-inline: 0; }
   .sliders output { min-width: 3.2em; text-align: right; }
   .sliders output, .mono, td { font-family: var(--mono-font, monospace); font-variant-numeric: tabular-nums; }
   :focus-visible { outline: 3px solid var(--links, #06c); outline-offset: 2px; }

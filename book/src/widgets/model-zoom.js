@@ -48,6 +48,10 @@
             #level .whole.whole, #level .layer.layer { display: block; grid-row: 1 / 3; }
             #level .head.head { display: block; }
             #panel { grid-area: 2 / 3; border-top: 1px solid var(--line); }
+            .map:has(.array + .array) #level :is(.layer, .head) { grid-row: 1; }
+            .map:has(.array + .array) .head { grid-column: 3; }
+            .map:has(.array + .array) #panel { grid-area: 2 / 2 / auto / 4; display: grid; grid-template-columns: repeat(3, 1fr); gap: 0 2em; align-content: start; }
+            #panel > :not(.array) { grid-column: 1 / -1; }
             .wedge { position: absolute; width: 39px; background: color-mix(in srgb, var(--links, #06c) 14%, var(--bg, Canvas)); }
           }
           .whole, .layer, .head { min-width: 0; --shade: color-mix(in srgb, var(--stream) 16%, var(--bg, Canvas)); }
@@ -333,8 +337,8 @@
       });
       const rest = array.whole - values[row].length;
       const numbers = values[row].map((x, j) => (hidden(row, j) ? "hidden" : number(x))).join(", ");
-      return `<table style="--role:var(--${array.role || "fg"});max-width:${3.4 + 2.2 * values[row].length}em"><caption>${escape(array.name)}</caption><tbody>${lines.join("")}</tbody></table>
-        <p class="numbers"><b>${escape(tokens[row])}</b>: <span class="mono">${numbers}</span>${rest ? ` and ${rest} more` : ""}</p>`;
+      return `<div class="array"><table style="--role:var(--${array.role || "fg"});max-width:${3.4 + 2.2 * values[row].length}em"><caption>${escape(array.name)}</caption><tbody>${lines.join("")}</tbody></table>
+        <p class="numbers"><b>${escape(tokens[row])}</b>: <span class="mono">${numbers}</span>${rest ? ` and ${rest} more` : ""}</p></div>`;
     }
 
     words(rows) {

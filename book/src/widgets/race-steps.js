@@ -44,13 +44,22 @@
       this.steps(700, { step: 0 });
     }
 
-    /** What a program has done: as many calls as the one that is chosen, or all when that has ended. */
+    /** The slider's end: the last moment of the longest program. */
+    get last() {
+      return Math.max(...this.data.runs.map((attacks) => attacks[this.view.attack].length - 1));
+    }
+
+    /**
+     * What a program has done: as many calls as the one that is chosen, or all when that has ended. At a moment after its
+     * last call, the other process no longer matters.
+     */
     run(program) {
       const moments = this.data.runs[program][this.view.attack];
-      const moment = Math.min(this.view.moment, moments.length - 1);
-      const { steps, end } = moments[moment];
+      const moment = Math.min(this.view.moment, this.last);
+      const late = moment >= moments.length;
+      const { steps, end } = moments[late ? 0 : moment];
       const at = Math.min(this.view.step, steps.length);
-      return { moment, moments: moments.length, at, steps, end, done: at === steps.length, escaped: end.includes("SECRET") };
+      return { moment, late, at, steps, end, done: at === steps.length, escaped: end.includes("SECRET") };
     }
 
     get state() {
@@ -65,10 +74,10 @@
     }
 
     draw() {
-      const { program, attack, moment, moments, at, steps, done, escaped } = this.state;
+      const { program, attack, moment, late, at, steps, done, escaped } = this.state;
       this.$("[name=program]").value = program;
       this.$("[name=attack]").value = attack;
-      this.$("#moment").max = moments - 1;
+      this.$("#moment").max = this.last;
       this.$("#moment").value = moment;
       this.$("#at-moment").textContent = moment || "never";
       this.dim("#back", at === 0);
@@ -85,7 +94,8 @@
         })
         .join("");
       const [call, answer] = steps[at - 1] ?? ["Nothing has been called", " "];
-      if (done) this.say(escaped ? "It has opened a file outside the workspace." : "It has opened nothing outside the workspace.");
+      if (done && late) this.say("It has ended before the other process acts.");
+      else if (done) this.say(escaped ? "It has opened a file outside the workspace." : "It has opened nothing outside the workspace.");
       else this.say(answer ? `${call}${answer.trim() ? `: ${answer}` : ""}.` : `Another process: ${call}.`);
     }
   }

@@ -23,15 +23,15 @@
       return `<div class="bar">${list("kind", "Registers", Object.keys(this.data.kinds))}</div>
         <div class="sliders">${slider("tokens", "tokens per tile", 1, tokens)}${slider("registers", "registers of rows per tile", 1, 2)}</div>
         ${BookWidget.stepBar("Next input")}
-        <svg id="tile" viewBox="0 0 ${left + rows * CELL + 2} ${top + tokens * CELL + 2}" role="img" aria-labelledby="tile-title">
+        <div class="scroll" tabindex="0" role="group" aria-label="The tile"><svg id="tile" viewBox="0 0 ${left + rows * CELL + 2} ${top + tokens * CELL + 2}" role="img" aria-labelledby="tile-title">
           <title id="tile-title"></title>
           <text x="${left}" y="10">panel: ${inputs} of ${this.data.of} inputs by ${rows} rows of W</text>
-          <text x="1" y="${top - 6}">x, by token</text><text x="${left}" y="${top - 6}" id="name"></text><g></g></svg>
+          <text x="1" y="${top - 6}">x, by token</text><text x="${left}" y="${top - 6}" id="name"></text><g></g></svg></div>
         <p class="legend"><span><i class="loaded"></i> loaded now</span><span><i class="line"></i> cache lines touched</span><span><i class="kept"></i> a register of sums</span><span><i class="spilled"></i> without a register</span></p>
         <div class="scroll" tabindex="0" role="group" aria-label="Loads and multiply-adds">
           <table><thead><tr><td></td><th scope="col">loads: panel + x</th><th scope="col">multiply-adds</th><th scope="col">loads each</th></tr></thead><tbody></tbody></table></div>
         <style>
-          #tile { margin-bottom: 0.4em; }
+          #tile { min-width: 32em; margin-bottom: 0.4em; }
           .x { --role: var(--query); } .w { --role: var(--key); } .y { --role: var(--value); }
           .loaded, .kept, .spilled, .all { fill: none; stroke: var(--fg, #000); }
           .loaded { stroke-width: 2; } .kept, .spilled { stroke-width: 0.6; } .all { stroke-width: 0.4; }

@@ -1,11 +1,11 @@
 // <scheduler-replay>: one load, recorded from the course's scheduler under many settings: two policies, step by step.
 // Data: {names, comes, settings: {name: [values]}, runs: {"0,1": number} by the chosen values' numbers, recorded:
 // [{states, tokens}], fixed}: a request's letters, one per step, as in the timeline (P prefills and yields a token), and
-// each step's tokens; a step takes `fixed` plus its tokens.
+// each step's tokens; a step takes `fixed` plus its tokens. With several, the reader chooses one.
 "use strict";
 
 {
-  const [ROW, LEFT] = [16, 20];
+  const ROW = 16;
   const { number } = BookWidget;
   const panel = (which) => `<p class="name" id="name-${which}"></p>
     <svg id="${which}" class="run" role="img" aria-labelledby="title-${which}"><title id="title-${which}"></title><g></g></svg>
@@ -21,6 +21,9 @@
     get markup() {
       const { policy, ...shared } = this.data.settings;
       const lists = Object.entries(shared).map(([name, values]) => BookWidget.list(name, name, values));
+      const fixed = [this.data.fixed].flat();
+      this.view.fixed = fixed[0];
+      if (fixed.length > 1) lists.push(BookWidget.list("fixed", "fixed cost of a step", fixed, fixed));
       return `<div class="bar">${BookWidget.list("policy", "policy", policy)}${BookWidget.list("other", "compared with", policy)}${lists.join("")}</div>
         ${BookWidget.stepBar("Next step")}
         <div class="sliders">${BookWidget.slider("step", "step", 0, 100)}</div>
@@ -40,9 +43,8 @@
     }
 
     start() {
-      for (const name of [...Object.keys(this.data.settings), "other", "step"]) this.bind(name);
+      for (const name of [...Object.keys(this.data.settings), "other", "fixed", "step"]) this.bind(name);
       this.steps(250, { step: 0 });
-      this.longest = Math.max(...this.data.recorded.map((run) => this.clock(run).at(-1)));
     }
 
     /** A row has the same height at every width, so the drawings follow the width. */
@@ -69,7 +71,7 @@
 
     /** The time before each step and after the last one. */
     clock(run) {
-      return run.tokens.reduce((clock, tokens) => [...clock, clock.at(-1) + this.data.fixed + tokens], [0]);
+      return run.tokens.reduce((clock, tokens) => [...clock, clock.at(-1) + this.view.fixed + tokens], [0]);
     }
 
     /** Each request's times of its tokens, of those within the first steps. */
@@ -101,13 +103,14 @@
 
     draw() {
       const { compared, ...own } = this.state;
-      for (const name of [...Object.keys(this.data.settings), "other"]) this.$(`[name=${name}]`).value = this.view[name];
+      for (const list of this.shadowRoot.querySelectorAll("select")) list.value = this.view[list.name];
       this.$("#step").max = own.steps;
       this.$("#step").value = own.at;
       this.$("#at-step").textContent = `${own.at} of ${own.steps}`;
       this.dim("#back", own.at === 0);
       this.dim("#next", own.at === own.steps);
       this.width = this.$("#policy").clientWidth;
+      this.longest = Math.max(...this.data.recorded.map((run) => this.clock(run).at(-1)));
       const cursor = Math.max(own.now, compared.now); // the time of both drawings
       this.drawRun("policy", own, cursor);
       this.drawRun("other", compared, cursor);
@@ -124,7 +127,8 @@
       const { names, settings } = this.data;
       const [run, wide] = [this.run(list), this.width || 340];
       const clock = this.clock(run);
-      const x = (time) => LEFT + (time / this.longest) * (wide - LEFT - 14);
+      const left = 14 + 6 * Math.max(...names.map((name) => name.length));
+      const x = (time) => left + (time / this.longest) * (wide - left - 14);
       const bottom = names.length * ROW + 4;
       const rows = run.states.map((states, i) => {
         const y = i * ROW + 2;
