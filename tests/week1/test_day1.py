@@ -356,6 +356,11 @@ def test_task_2_multi_head_hidden_size_that_heads_divide(heads, dims):
     agrees(multi_head, multi_head64, *inputs, seed=8)
 
 
+def test_task_2_multi_head_hidden_size_that_heads_do_not_divide():
+    """E // H is D, but H * D is not E."""
+    agrees(multi_head, multi_head64, *multi_head_inputs(9, keys=4, hidden=7), seed=9)
+
+
 def test_task_2_multi_head_mlx():
     query, key, value, heads, wq, wk, wv, wo = multi_head_inputs(5)
     layer = nn.MultiHeadAttention(

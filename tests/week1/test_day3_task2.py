@@ -79,14 +79,14 @@ def test_task_2_grouped_float32_mask(dtype):
 def test_task_2_grouped_mlx(masked):
     query, key, value = grouped_inputs(9)
     mask = normals(90)(6, 4, 7) if masked else None
-    expected = to_float64(mx.fast.scaled_dot_product_attention(query, key, value, scale=0.5, mask=mask))
-    agrees(grouped, grouped64, query, key, value, scale=0.5, mask=mask, seed=9, expected=expected)
+    expected = to_float64(mx.fast.scaled_dot_product_attention(query, key, value, scale=1.5, mask=mask))
+    agrees(grouped, grouped64, query, key, value, scale=1.5, mask=mask, seed=9, expected=expected)
 
 
 def test_task_2_grouped_mlx_causal():
     query, key, value = grouped_inputs(10)
-    expected = to_float64(mx.fast.scaled_dot_product_attention(query, key, value, scale=0.5, mask="causal"))
-    agrees(grouped, grouped64, query, key, value, scale=0.5, mask="causal", seed=10, expected=expected)
+    expected = to_float64(mx.fast.scaled_dot_product_attention(query, key, value, scale=1.5, mask="causal"))
+    agrees(grouped, grouped64, query, key, value, scale=1.5, mask="causal", seed=10, expected=expected)
 
 
 @pytest.mark.parametrize("kv_heads", [1, 2, 6])

@@ -114,6 +114,11 @@ def test_task_3_qwen3_hidden_size_that_heads_divide():
     agrees(qwen_attention, qwen_attention64, *inputs, **norms(80), theta=500, mask="causal", seed=8)
 
 
+def test_task_3_qwen3_hidden_size_that_heads_do_not_divide():
+    """E // H is D, but H * D is not E."""
+    agrees(qwen_attention, qwen_attention64, *qwen_inputs(21, hidden=25, dims=4), **norms(210, dims=4), seed=21)
+
+
 def test_task_3_qwen3_defaults():
     """max_seq_len, theta and rms_norm_eps have defaults."""
 
@@ -232,7 +237,7 @@ def test_task_3_qwen3_norm_makes_lengths_equal(longer, seed):
 
 def test_task_3_qwen3_refuses_more_tokens_than_max_seq_len():
     """These tests use max_seq_len 16."""
-    qwen_attention(*qwen_inputs(20, length=16))
+    agrees(qwen_attention, qwen_attention64, *qwen_inputs(20, length=16), seed=20)
     with raises_value_error("float32, x 4 x 17 x 7, max_seq_len 16"):
         mx.eval(qwen_attention(*qwen_inputs(20, length=17)))
 

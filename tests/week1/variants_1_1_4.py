@@ -26,6 +26,7 @@ known.probe_table(
     one_row=lambda program: run_layer(program, 46, normals(460)(4, 5), rows=1),
     nothing_to_mistake=lambda program: run_layer(program, 49, keys=4, hidden=6),
     as_wide_as_its_heads=lambda program: run_layer(program, 47, hidden=6),
+    nearly_as_wide_as_its_heads=lambda program: run_layer(program, 51, keys=4, hidden=7),  # E // H = D
 )
 known.probe_table(mx.float16, half=lambda program: run_layer(program, 44, dtype=mx.float16))
 
@@ -124,6 +125,12 @@ known.change(
     ("(self.num_heads, -1)", "(self.num_heads, self.wq.shape[1] // self.num_heads)"),
     fact="D is computed as hidden_size // num_heads",
     question="wq has H * D rows. Does anything guarantee that this equals hidden_size?",
+)
+known.change(
+    "joined-as-hidden-size",
+    ("heads.swapaxes(-3, -2).flatten(-2)", "heads.swapaxes(-3, -2).reshape(query.shape)"),
+    fact="the heads are joined to E features instead of H * D",
+    question="wo is E x (H * D). How many features does it take for each token?",
 )
 known.change(
     "mask-reshaped",

@@ -15,20 +15,20 @@ known = Variants("1.3.3")
 NORMS, BIASES = ("q_norm", "k_norm"), ("bq", "bk", "bv")
 
 
-def layer_inputs(seed, dtype=mx.float32, dims=8):
-    """Return x, the arguments of a layer with E = 24, H = 6, H_kv = 3, and the five optional weights.
+def layer_inputs(seed, dtype=mx.float32, dims=8, hidden=24):
+    """Return x, the arguments of a layer with H = 6, H_kv = 3, and the five optional weights.
 
     The scores have about unit variance.
     """
     draw = normals(seed, dtype)
-    x, wo = draw(2, 5, 24), draw(24, 6 * dims, spread=0.15)
-    weights = [draw(heads * dims, 24, spread=0.2) for heads in (6, 3, 3)]
+    x, wo = draw(2, 5, hidden), draw(hidden, 6 * dims, spread=0.15)
+    weights = [draw(heads * dims, hidden, spread=0.2) for heads in (6, 3, 3)]
     biases = {"bq": draw(6 * dims), "bk": draw(3 * dims), "bv": draw(3 * dims)}
-    return x, (24, 6, 3, dims, *weights, wo), {name: 1 + draw(dims, spread=0.5) for name in NORMS} | biases
+    return x, (hidden, 6, 3, dims, *weights, wo), {name: 1 + draw(dims, spread=0.5) for name in NORMS} | biases
 
 
-def run(program, seed, mask="causal", names=NORMS, dtype=mx.float32, dims=8, rows=2, **options):
-    x, arguments, extra = layer_inputs(seed, dtype, dims)
+def run(program, seed, mask="causal", names=NORMS, dtype=mx.float32, dims=8, hidden=24, rows=2, **options):
+    x, arguments, extra = layer_inputs(seed, dtype, dims, hidden)
     given = {name: extra[name] for name in names} | {"max_seq_len": 8, "theta": 500} | options
     return program(*arguments, **given)(x[:rows], mask=mask)
 
@@ -44,6 +44,8 @@ known.probe_table(
     norms_and_biases=lambda program: run(program, 42, names=NORMS + BIASES),
     # H * D = E.
     heads_as_wide_as_hidden=lambda program: run(program, 43, None, names=(), dims=4),
+    # E // H = D, but H * D is not E.
+    nearly_as_wide_as_hidden=lambda program: run(program, 47, None, names=(), dims=4, hidden=25),
     shared_mask=lambda program: run(program, 45, normals(450)(5, 5)),
     one_row=lambda program: tuple(run(program, 46, mask, rows=1) for mask in (normals(460)(1, 6, 5, 5), "causal")),
 )
@@ -248,6 +250,12 @@ known.change(
     ("-1, (self.num_heads, -1))", "-1, (self.num_heads, x.shape[-1] // self.num_heads))"),
     fact="D is computed as E // H",
     question="The constructor receives head_dim. Does it have to equal E divided by the number of heads?",
+)
+known.change(
+    "joined-as-hidden-size",
+    ("attended.swapaxes(1, 2).flatten(2)", "attended.swapaxes(1, 2).reshape(x.shape)"),
+    fact="the heads are joined to E features instead of H * D",
+    question="wo is E x (H * D). How many features does it take for each token?",
 )
 known.change(
     "mask-reshaped",

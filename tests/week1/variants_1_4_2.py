@@ -77,6 +77,13 @@ known.change(
     question="What should the result be for 100, if large inputs pass unchanged?",
 )
 known.change(
+    "square-root",
+    ("-mx.abs(x)", "-x"),
+    ("mx.where(x < 0, e, 1) / (1 + e)", "mx.rsqrt(1 + e)"),
+    fact="x is multiplied by the square root of sigmoid(x)",
+    question="mx.rsqrt(2) is 0.707. What is sigmoid(0)?",
+)
+known.change(
     "other-sign",
     ("x < 0", "x > 0"),
     fact="x is multiplied by sigmoid(-x)",

@@ -79,6 +79,13 @@ known.change(
     question="Without that token, do the others sum to p?",
 )
 known.change(
+    "crossing-dropped-even-at-1",
+    ("if p >= 1", "if p > 1"),
+    ("before < p", "mx.cumsum(probabilities, axis=-1) < p"),
+    fact="the token whose probability crosses p is dropped, unless it is the most likely one, even for p = 1",
+    question="Without that token, do the others sum to p?",
+)
+known.change(
     "one-too-many",
     ("== 0)", "== 0)\nkept = mx.concatenate([kept[:, :1], kept[:, :-1]], axis=-1)"),
     fact="one extra token is kept after the one that crosses p",

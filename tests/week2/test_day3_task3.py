@@ -76,11 +76,11 @@ def test_task_3_quantize_half_a_step(seed, shift, bits):
 
 @pytest.mark.parametrize(("inputs", "group_size"), [(65, 64), (32, 64), (96, 128), (64, 128)])
 def test_task_3_quantize_refuses_groups_that_are_not_full(inputs, group_size):
-    with raises_value_error(f"w 2 x {inputs}, group_size {group_size}", str(inputs), str(group_size)):
+    with raises_value_error(f"w 2 x {inputs}, group_size {group_size}"):
         affine.quantize(mx.ones((2, inputs)), group_size, 4)
 
 
 @pytest.mark.parametrize("bits", [0, 2, 16])
 def test_task_3_quantize_refuses_other_bits(bits):
-    with raises_value_error(f"w 2 x 64, bits {bits}", str(bits)):
+    with raises_value_error(f"w 2 x 64, bits {bits}", "bits"):
         affine.quantize(mx.ones((2, 64)), 64, bits)

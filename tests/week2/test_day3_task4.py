@@ -95,5 +95,5 @@ def test_task_4_dequantize_sweep():
 @pytest.mark.parametrize("bits", [0, 2, 16])
 def test_task_4_dequantize_refuses_other_bits(bits):
     columns = max(1, 64 * bits // 32)
-    with raises_value_error(f"packed 2 x {columns}, bits {bits}", str(bits)):
+    with raises_value_error(f"packed 2 x {columns}, bits {bits}"):
         affine.dequantize(mx.zeros((2, columns), mx.uint32), mx.ones((2, 1)), mx.ones((2, 1)), 64, bits)
