@@ -75,10 +75,11 @@ class Finding:
         """Such as `src/tiny_llm/basics.py cannot be imported`."""
         return f"{self.file} cannot be {'built' if self.kind == Kind.NOT_BUILT else 'imported'}"
 
-    def rank(self) -> tuple[bool, bool, bool, int, bool, int, int]:
+    def rank(self) -> tuple[Any, ...]:
         """Return a sort key: oracles before properties, float32, by kind, examples before sweeps, smallest first."""
         narrow = self.case.startswith(("float16", "bfloat16")) and self.kind < Kind.NO_ERROR  # by the case's dtype
-        return (self.kind == Kind.COURSE, self.indirect, narrow, self.kind, self.swept, self.size, len(self.case))
+        bare = not self.case  # a learner could not look at it
+        return (self.kind == Kind.COURSE, self.indirect, narrow, self.kind, self.swept, bare, self.size, len(self.case))
 
     def to_json(self) -> dict[str, Any]:
         """Convert it for the pipe between the child process and the harness."""

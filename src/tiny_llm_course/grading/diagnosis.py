@@ -40,7 +40,9 @@ from .small_changes import SmallChanges
 
 CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
-DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0\b")  # a case with an axis of size 1, or an argument 0
+DEGENERATE = re.compile(
+    r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0(?![.\d])"
+)  # a case with an axis of size 1, or an argument 0
 
 
 class Diagnosis(NamedTuple):
@@ -157,7 +159,8 @@ class Checks:
             return failure is not None and failure.equals(self._of(program, item))
 
         def alone(item: pytest.Item, program: Variant) -> bool:
-            return equal(item, program) and not any(equal(item, v) for v in wrong if v not in program.mistakes)
+            rivals = (v for v in wrong if v not in program.mistakes and not refuted(v))
+            return equal(item, program) and not any(equal(item, rival) for rival in rivals)
 
         def explains(item: pytest.Item, program: Variant) -> bool:
             sisters = (each for each in kinds[self._kind_of(item)] if self._of(program, each))

@@ -6,6 +6,7 @@ without one, the claim is the method's name.
 """
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Sequence
 
@@ -29,6 +30,7 @@ from .failures import Failure, Failures
 ENOUGH = 2  # failing checks that words without code must explain: they fit many programs
 SECONDS = {"slips": 4.0, "repairs": 8.0}  # of the processor, for all of a task
 WAIT = 3  # times as long on the clock, for checks that sleep and for busy machines
+OTHER_ERROR = re.compile(r"raised \w+, expected an? ")
 ABOUT_A_MESSAGE = "message does not mention"
 LEAST_SECONDS = 0.1  # for a check of one of them, which may never end
 MOST_LINES = 2  # in which a repair makes all checks pass: more say nothing
@@ -99,6 +101,9 @@ class SmallChanges:
         self._begin()
         # If only an exception is missing, a changed value proves nothing: what it is passed to may raise by chance.
         kinds = {each.finding.kind for each in self.failures.values() if each}
+        # If another exception than the promised one is raised, that says it all.
+        if all(OTHER_ERROR.match(each.finding.headline) for each in self.failures.values() if each):
+            return None
         with folder_apart():
             for repair, program in repairs_of(self.task, self.within):
                 if kinds == {Kind.NO_ERROR} and repair.kind in OF_VALUES:
