@@ -90,10 +90,13 @@ def test_the_text_is_the_same_but_for_the_links():
     )
 
 
-def test_the_note_has_the_sense_of_the_chapter():
-    terms = Terms("# Glossary\n\nGroup\n: Of heads. [Day 3](week1/day3.md) Of weights: some. [Week 2](week2/day3.md)\n")
-    for path, note in (("week1/day3.md", "Of heads."), ("week2/day3.md", "Of weights: some."), ("a.md", "Of heads.")):
+def test_the_note_has_the_sense_of_the_chapter_and_one_that_has_none_links_nothing():
+    meaning = "Of heads. [Day 3](week1/day3.md), [day 4](week1/day4.md) Of weights: some. [Week 2](week2/day3.md)"
+    terms = Terms(f"# Glossary\n\nGroup\n: {meaning}\n")
+    noted = {"week1/day3.md": "Of heads.", "week1/day4.md": "Of heads.", "week2/day3.md": "Of weights: some."}
+    for path, note in noted.items():
         assert terms.link("a **group**", "g", path) == f'a **[group](g#group "{note}")**'
+    assert terms.link("a **group**", "g", "a.md") == "a **group**"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,8 @@ class Terms:
     def link(self, page: str, glossary: str, path: str = "") -> str:
         """Return the page with a link to `glossary`, a relative address, at the first use of each term.
 
-        The link's title, which terms.js shows, is the first sentence of the meaning that links to `path`, the page's.
+        The link's title, which terms.js shows, is the meaning's first sentence. If the term has several senses, it is
+        that of the one that links to `path`, the page's; there is no link if none does.
         """
         seen: set[str] = set()
         parts, end = [], 0
@@ -47,18 +48,21 @@ class Terms:
             for match in self.pattern.finditer(page, start, stop):
                 assert match.lastindex
                 target, meaning = self.entries[match.lastindex - 1]
-                if target not in seen:
+                if target not in seen and (sense := _sense(meaning, path)):
                     seen.add(target)
-                    title = first_sentence(_sense(meaning, path))
+                    title = first_sentence(sense)
                     parts += [page[end : match.start()], f'[{match[0]}]({glossary}#{target} "{title}")']
                     end = match.end()
         return "".join([*parts, page[end:]])
 
 
 def _sense(meaning: str, path: str) -> str:
-    """Return the part of a meaning that ends with a link to the path, or all of it."""
-    parts = ((text.strip(" .,\n"), target) for text, target in SENSE.findall(meaning))
-    return next((f"{text}." for text, target in parts if text and target == path), meaning)
+    """Return the part of a meaning that ends with a link to the path; all of it, if it has no parts; else ""."""
+    senses, last = {}, ""
+    for text, target in SENSE.findall(meaning):
+        last = text.strip(" .,\n") or last
+        senses[target] = f"{last}."
+    return meaning if len({*senses.values()}) < 2 else senses.get(path, "")
 
 
 def anchor(name: str) -> str:
