@@ -28,9 +28,10 @@
     const indented = (line, i) => `<span style="--indent:${texts[i].match(/^(?:>>>|\.\.\.)?\s*/)[0].length + 2}ch"${columns(texts[i]) ? ' class="columns"' : ""}>${line}\n</span>`;
     code.innerHTML = whole(marked).replace(/([([.])(?=[a-z_])(?![^<]*>)/gi, "$1<wbr>").trimEnd().split("\n").map(indented).join("");
   }
-  // A listing is as wide as the text or, with a line of more characters than fit there, as wide as the page.
+  // A listing is as wide as the text or, with a line that does not wrap and does not fit there, as wide as the page.
   for (const code of document.querySelectorAll("main pre > code")) {
-    code.parentElement.classList.toggle("wide", /.{94}/.test(code.textContent));
+    const lines = code.matches(".wraps") ? code.querySelectorAll(".columns") : [code];
+    code.parentElement.classList.toggle("wide", [...lines].some((line) => /.{94}/.test(line.textContent)));
   }
   // First all sizes are read, then all marks are set: in turns, each would lay the page out anew.
   const update = (parts) => {
