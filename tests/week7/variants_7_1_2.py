@@ -34,6 +34,10 @@ known.probe_table(
     bit_0=lambda program: walked(program, EACH, of_words(b"\x00")),
     bit_33=lambda program: walked(program, EACH, of_words(b"\x21", b"\x45")),
     padded=lambda program: walked(program, WORDS, of_words(b"dog"), size=40),
+    two_words=lambda program: walked(program, WORDS, of_words(b"dog"), size=64),
+    different_depths=lambda program: walked(
+        program, WORDS, of_words(b"", b"g", b"t", b"og"), roots=[b"do", b"c", b"o"]
+    ),
     everything=lambda program: walked(program, WORDS, Table(np.zeros((1, 256)), [True])),
     nothing=lambda program: walked(program, WORDS, Table(np.full((1, 256), -1), [False])),
     accepts_at_once=lambda program: walked(program, WORDS, of_words(b"", b"cow")),
@@ -124,9 +128,22 @@ known.change(
 )
 known.change(
     "ends-not-sorted",
-    ("np.sort(np.concatenate(accepting))", "np.concatenate(accepting)[::-1]"),
-    fact="`ends` are in descending order",
-    question="In which order does the docstring want the nodes?",
+    ("np.sort(np.concatenate(accepting))", "np.concatenate(accepting)"),
+    fact="`ends` are in the order of the walk, level by level",
+    question="A walk starts at nodes 2 and 9. Can a child of node 2 have a number below 9?",
+)
+known.change(
+    "a-word-too-many",
+    ("-(-trie.size // 32) * 32", "(trie.size // 32 + 1) * 32"),
+    fact="the mask has V // 32 + 1 words",
+    question="How many words do 32 tokens take?",
+)
+known.change(
+    "no-roots-forgotten",
+    ("if accepts.any():", "if len(accepts):"),
+    ("np.sort(np.concatenate(accepting)) if accepting else nodes[:0]", "np.sort(np.concatenate(accepting))"),
+    fact="a walk from no roots has no level, and so no arrays to concatenate",
+    question="`roots` is empty. How many levels does your walk have?",
 )
 known.change(
     "row-per-node",
