@@ -1,11 +1,12 @@
 """Known programs of task 7.1.2, token masks."""
 
 import random
+from collections import Counter
 
 import mlx.core as mx
 import numpy as np
 from tests.week7.grammars import own
-from tests.week7.tokens import WORDS, Table, of_words, random_table, random_words, texts_of
+from tests.week7.tokens import WORDS, Table, levels_of, of_words, random_table, random_words, texts_of
 
 from tiny_llm_course.testkit.variants import Variants
 
@@ -13,16 +14,18 @@ known = Variants("7.1.2")
 
 
 def walked(program, words, table, state=0, roots=None, size=None):
-    """Return the mask's words and the ends, or the error's kind if the program raises one."""
+    """Return the mask's words, the ends, and whether a row was called too often, or what the program raises."""
     trie = own(program, "trie").TokenTrie(dict(enumerate(words)), size or len(words))
     given = None
     if roots is not None:
         texts = texts_of(trie)
         given = np.array(sorted(texts.index(root) for root in roots), np.int32)
     mask, ends = program(trie, table, state, given)
-    counts = min(len(table.rows), 99) * 100 + min(len(table.asked), 99)
+    most = levels_of(trie, table, state, [0] if given is None else given.tolist())
+    called = Counter(table.rows), Counter(table.asked)
+    too_often = any(count > most.get(one, 0) for counts in called for one, count in counts.items())
     halves = [int(word) >> shift & 0xFFFF for word in mask for shift in (0, 16)]  # exact in float32
-    return mx.array(halves, mx.float32), mx.array([-1, *ends.tolist()], mx.float32), mx.array(counts, mx.float32)
+    return mx.array(halves, mx.float32), mx.array([-1, *ends.tolist()], mx.float32), mx.array(too_often, mx.float32)
 
 
 EACH = [bytes([n]) for n in range(70)]
