@@ -23,7 +23,7 @@ def walked(program, words, table, state=0, roots=None, size=None):
     mask, ends = program(trie, table, state, given)
     most = levels_of(trie, table, state, [0] if given is None else given.tolist())
     called = Counter(table.rows), Counter(table.asked)
-    too_often = any(count > most.get(one, 0) for counts in called for one, count in counts.items())
+    too_often = [any(count > most.get(one, 0) for one, count in counts.items()) for counts in called]
     halves = [int(word) >> shift & 0xFFFF for word in mask for shift in (0, 16)]  # exact in float32
     return mx.array(halves, mx.float32), mx.array([-1, *ends.tolist()], mx.float32), mx.array(too_often, mx.float32)
 
@@ -161,6 +161,31 @@ known.change(
     fact="a row is fetched for every node instead of every state",
     question="100,000 nodes of a level are in one state. How many rows do you need?",
 )
+
+
+@known.wrong(
+    "asks-at-each-node",
+    fact="`row` and `accepts` are called for each node instead of once for each state of a level",
+    question="100,000 nodes of a level are in one state. How often do you call `row`?",
+)
+def asks_at_each_node(trie, automaton, state, roots=None):
+    level = [(node, state) for node in ([0] if roots is None else map(int, roots))]
+    tokens, ends = [], []
+    while level:
+        below = []
+        for node, at in level:
+            if automaton.accepts(at):
+                ends.append(node)
+            row = automaton.row(at)
+            for child in range(trie.first_child[node], trie.first_child[node + 1]):
+                if (after := int(row[trie.byte[child]])) >= 0:
+                    tokens += trie.tokens[trie.first_token[child] : trie.first_token[child + 1]].tolist()
+                    below.append((child, after))
+        level = below
+    mask = np.zeros(-(-trie.size // 32), np.uint32)
+    for token in tokens:
+        mask[token // 32] |= np.uint32(1 << token % 32)
+    return mask, np.array(sorted(ends), np.int32)
 
 
 @known.accepted("node by node, with a stack")
