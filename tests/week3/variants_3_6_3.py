@@ -111,6 +111,17 @@ known.change(
     question="How many of 500 tokens are new since the last draft?",
 )
 known.change(
+    "accepted-tokens-dropped",  # max_tokens, which nothing else uses here, holds the length before the draft
+    ("Request(list(text), request.max_tokens)", "Request(list(text), len(text))"),
+    ("min(own.num_computed_tokens, len(text) - 1)", "min(own.num_computed_tokens, len(text) - 1, own.max_tokens)"),
+    (
+        "own.prompt, own.num_computed_tokens = text, right",
+        "own.max_tokens, own.prompt, own.num_computed_tokens = len(text), text, right",
+    ),
+    fact="a whole draft is removed from the KV cache, even the tokens that were accepted",
+    question="Two of four draft tokens were accepted. Which tokens does the draft model compute next?",
+)
+known.change(
     "found-and-read-anew",
     ("self._ours[request] = own", "own.num_computed_tokens = 0\nself._ours[request] = own"),
     fact="prefix tokens that the KV cache found on admission are recomputed",
