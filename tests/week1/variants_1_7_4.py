@@ -42,6 +42,13 @@ known.written(
     ("probabilities = softmax", "if min_p == 0:\n    return logits\nprobabilities = softmax"),
 )
 known.change(
+    "logarithm-of-zero",
+    ("return", "import math\nleast = math.log(min_p)\nreturn"),  # does not apply to the shortcut, which returns twice
+    ("probabilities >= min_p * likeliest", "mx.log(probabilities / likeliest) >= least"),
+    fact="the logarithm of min_p is computed, even of 0",
+    question="min_p = 0 keeps all tokens. What is its logarithm?",
+)
+known.change(
     "against-one",
     ("min_p * likeliest", "min_p"),
     fact="the probabilities are compared with min_p itself",

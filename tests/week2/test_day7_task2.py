@@ -116,15 +116,18 @@ def test_task_2_flash_pytorch(pytorch):
     agrees(flash, flash64, query, key, value, mask=mask, block=3, seed=13, expected=expected)
 
 
+@pytest.mark.parametrize("before", [0, 2])
 @pytest.mark.parametrize("behind", [math.nan, math.inf, 3e38])
-def test_task_2_flash_skips_masked_blocks(behind):
-    """Of 16 keys in blocks of 4 the last block is masked for the first 12 queries, which must not read it."""
-    query, key, value = flash_inputs(14, leading=(), length=16, keys=16)
-    last = mx.arange(16)[:, None] >= 12
+def test_task_2_flash_skips_masked_blocks(behind, before):
+    """The keys after the last query of a block are not read, even if a block of keys begins before them."""
+    keys = 16 + before
+    query, key, value = flash_inputs(14, leading=(), length=16, keys=keys)
+    last = mx.arange(keys)[:, None] >= 12 + before
     agrees(flash, flash64, query, key, value, mask="causal", block=4, seed=14)
     expected = flash64(*map(to_float64, (query, key, value)), mask="causal")[:, :12]
     actual = flash(query, mx.where(last, behind, key), mx.where(last, behind, value), mask="causal", block=4)
-    case = f'float32, query 6 x 16 x 8, key 2 x 16 x 8, mask "causal", block 4, {behind} in the last 4 keys, seed 14'
+    shapes = f"query 6 x 16 x 8, key 2 x {keys} x 8"
+    case = f'float32, {shapes}, mask "causal", block 4, {behind} in the last 4 keys, seed 14'
     compare(actual[:, :12], expected, mx.float32, 1e-5, case, query.size)
 
 

@@ -25,6 +25,7 @@ known.probe_table(
     four=lambda program: run(program, 1, 64, 4, 3, 2),
     eight=lambda program: run(program, 2, 32, 8, 3, 2),
     deep=lambda program: run(program, 3, 32, 4, 2, 3, 2),
+    flat=lambda program: run(program, 5, 32, 4, 2),
     refuses=lambda program: refusals(
         lambda bits: program(mx.zeros((2, 8), mx.uint32), mx.ones((2, 1)), mx.ones((2, 1)), 64, bits), (2, 3, 16)
     ),
@@ -60,6 +61,18 @@ known.change(
     ("(scale * q + bias)", "(scale * (q + bias))"),
     fact="a bias is multiplied by its scale, as if it were a number of steps",
     question="Is a bias a weight, or a number of steps?",
+)
+known.change(
+    "bias-as-a-zero-point",
+    ("(scale * q + bias)", "(scale * (q - bias))"),
+    fact="a bias is subtracted from q before q is multiplied by the scale, as if it were a zero point",
+    question="In this format, which weight does q = 0 represent?",
+)
+known.change(
+    "rows-and-columns-only",
+    ("q = mx.unflatten(", "rows, columns = packed.shape\nq = mx.unflatten("),
+    fact="the arrays may only have two axes, rows and columns",
+    question="Which axes does the docstring give `packed`, and what is its shape for one row alone?",
 )
 known.change(
     "scales-and-biases-exchanged",

@@ -49,6 +49,14 @@ def flash_nan_behind(program):
 
 
 @known.probe()
+def flash_nan_behind_in_the_block(program):
+    """The second block of keys begins before the last query of the first block, and ends after it."""
+    query, key, value = inputs(16, length=6, keys=7)
+    key, value = (mx.where(mx.arange(7)[:, None] >= 3, mx.nan, x) for x in (key, value))
+    return program(query, key, value, mask="causal", block=2)[..., :2, :]
+
+
+@known.probe()
 def flash_memory(program):
     """Return whether peak memory is below one byte per score, for many queries and for many keys."""
     found = []
@@ -172,6 +180,12 @@ known.change(
     ("end = before + last if causal else keys", "end = keys"),
     fact="blocks of keys that are masked for the whole block of queries are still computed",
     question="Which is the last key that the last query of the block sees? What about the blocks after it?",
+)
+known.change(
+    "last-block-read-to-its-end",
+    ("min(end, begin + block)", "min(keys, begin + block)"),
+    fact="the last block of keys is read to its end, including keys after the last query of the block of queries",
+    question="Two tokens precede four queries, and a block has four keys. Which of the keys 4 to 7 do the queries see?",
 )
 known.change(
     "float32-result",

@@ -95,8 +95,8 @@ known.change(
 known.change(
     "refused-tokens-kept",
     (" and own.prompt[right] == text[right]", ""),
-    fact="the KV cache keeps all of a draft, whether or not it was accepted",
-    question="`blue dog sat` was drafted, and `blue cat` is the output. Which token follows `blue` in your KV cache?",
+    fact="the KV cache is truncated to the length of the sequence alone, whether or not its tokens are the sequence's",
+    question="`dog sat down` was drafted; without drafts, the output became `cat ran off`. What is in your KV cache?",
 )
 known.change(
     "memory-not-shortened",
@@ -109,6 +109,17 @@ known.change(
     ("while right < min(own.num_computed_tokens, len(text) - 1) and own.prompt[right] == text[right]:", "while False:"),
     fact="every draft recomputes the whole sequence",
     question="How many of 500 tokens are new since the last draft?",
+)
+known.change(
+    "accepted-tokens-dropped",  # max_tokens, which nothing else uses here, holds the length before the draft
+    ("Request(list(text), request.max_tokens)", "Request(list(text), len(text))"),
+    ("min(own.num_computed_tokens, len(text) - 1)", "min(own.num_computed_tokens, len(text) - 1, own.max_tokens)"),
+    (
+        "own.prompt, own.num_computed_tokens = text, right",
+        "own.max_tokens, own.prompt, own.num_computed_tokens = len(text), text, right",
+    ),
+    fact="a whole draft is removed from the KV cache, even the tokens that were accepted",
+    question="Two of four draft tokens were accepted. Which tokens does the draft model compute next?",
 )
 known.change(
     "found-and-read-anew",
@@ -201,6 +212,21 @@ known.change(
     ("ended[i] = drawn[i][-1] in requests[i].eos_ids", "pass"),
     fact="drafts go on after an end token",
     question="The draft model proposes a token of `eos_ids`. Which tokens after it can be used?",
+)
+known.change(
+    "end-token-left-out",
+    (
+        "ended[i] = drawn[i][-1] in requests[i].eos_ids\nchunk.request.num_computed_tokens = chunk.end",
+        """
+        ended[i] = drawn[i][-1] in requests[i].eos_ids
+        chunk.request.num_computed_tokens = chunk.end
+        if ended[i]:
+            del drawn[i][-1], rows[i][-1]
+            continue
+        """,
+    ),
+    fact="a draft ends before an end token instead of with it",
+    question="The target would accept the end token. If the draft lacks it, how many more steps does the request take?",
 )
 known.change(
     "rows-past-the-end",

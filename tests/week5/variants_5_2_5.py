@@ -157,6 +157,12 @@ known.change(
     question="A vocabulary has 70,000 tokens. What is the sum of as many float16 exponentials of 1?",
 )
 known.change(
+    "mx-softmax-in-the-input-dtype",  # which adds up less accurately than ours, but does not overflow
+    ("softmax(logits.astype(mx.float32), axis=-1)", "mx.softmax(logits, axis=-1)"),
+    fact="mx.softmax computes in the dtype of the logits",
+    question="The target has the probability 0.9997. What is it in float16, and what is left of 1 - 0.9997?",
+)
+known.change(
     "probabilities-rounded",
     (GRADIENT, "(probabilities.astype(logits.dtype) - one_hot)"),
     fact="the softmax is rounded to the dtype of the logits before 1 is subtracted at the target",

@@ -33,6 +33,7 @@ def close(what, expected, actual, case):
     if len(wanted) != len(got) or not all(
         math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in zip(wanted, got, strict=True)
     ):
+        wanted, got = (tuple(float(f"{each:.9g}") for each in numbers) for numbers in (wanted, got))
         fail(Kind.VALUES, f"{what} is wrong", case, f"expected  {wanted}", f"got       {got}")
 
 

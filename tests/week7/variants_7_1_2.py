@@ -1,11 +1,12 @@
 """Known programs of task 7.1.2, token masks."""
 
 import random
+from collections import Counter
 
 import mlx.core as mx
 import numpy as np
 from tests.week7.grammars import own
-from tests.week7.tokens import WORDS, Table, of_words, random_table, random_words, texts_of
+from tests.week7.tokens import WORDS, Table, levels_of, of_words, random_table, random_words, texts_of
 
 from tiny_llm_course.testkit.variants import Variants
 
@@ -13,16 +14,18 @@ known = Variants("7.1.2")
 
 
 def walked(program, words, table, state=0, roots=None, size=None):
-    """Return the mask's words and the ends, or the error's kind if the program raises one."""
+    """Return the mask's words, the ends, and whether a row was called too often, or what the program raises."""
     trie = own(program, "trie").TokenTrie(dict(enumerate(words)), size or len(words))
     given = None
     if roots is not None:
         texts = texts_of(trie)
         given = np.array(sorted(texts.index(root) for root in roots), np.int32)
     mask, ends = program(trie, table, state, given)
-    counts = min(len(table.rows), 99) * 100 + min(len(table.asked), 99)
+    most = levels_of(trie, table, state, [0] if given is None else given.tolist())
+    called = Counter(table.rows), Counter(table.asked)
+    too_often = [any(count > most.get(one, 0) for one, count in counts.items()) for counts in called]
     halves = [int(word) >> shift & 0xFFFF for word in mask for shift in (0, 16)]  # exact in float32
-    return mx.array(halves, mx.float32), mx.array([-1, *ends.tolist()], mx.float32), mx.array(counts, mx.float32)
+    return mx.array(halves, mx.float32), mx.array([-1, *ends.tolist()], mx.float32), mx.array(too_often, mx.float32)
 
 
 EACH = [bytes([n]) for n in range(70)]
@@ -34,6 +37,10 @@ known.probe_table(
     bit_0=lambda program: walked(program, EACH, of_words(b"\x00")),
     bit_33=lambda program: walked(program, EACH, of_words(b"\x21", b"\x45")),
     padded=lambda program: walked(program, WORDS, of_words(b"dog"), size=40),
+    two_words=lambda program: walked(program, WORDS, of_words(b"dog"), size=64),
+    different_depths=lambda program: walked(
+        program, WORDS, of_words(b"", b"g", b"t", b"og"), roots=[b"do", b"c", b"o"]
+    ),
     everything=lambda program: walked(program, WORDS, Table(np.zeros((1, 256)), [True])),
     nothing=lambda program: walked(program, WORDS, Table(np.full((1, 256), -1), [False])),
     accepts_at_once=lambda program: walked(program, WORDS, of_words(b"", b"cow")),
@@ -124,9 +131,22 @@ known.change(
 )
 known.change(
     "ends-not-sorted",
-    ("np.sort(np.concatenate(accepting))", "np.concatenate(accepting)[::-1]"),
-    fact="`ends` are in descending order",
-    question="In which order does the docstring want the nodes?",
+    ("np.sort(np.concatenate(accepting))", "np.concatenate(accepting)"),
+    fact="`ends` are in the order of the walk, level by level",
+    question="A walk starts at nodes 2 and 9. Can a child of node 2 have a number below 9?",
+)
+known.change(
+    "a-word-too-many",
+    ("-(-trie.size // 32) * 32", "(trie.size // 32 + 1) * 32"),
+    fact="the mask has V // 32 + 1 words",
+    question="How many words do 32 tokens take?",
+)
+known.change(
+    "no-roots-forgotten",
+    ("if accepts.any():", "if len(accepts):"),
+    ("np.sort(np.concatenate(accepting)) if accepting else nodes[:0]", "np.sort(np.concatenate(accepting))"),
+    fact="a walk from no roots has no level, and so no arrays to concatenate",
+    question="`roots` is empty. How many levels does your walk have?",
 )
 known.change(
     "row-per-node",
@@ -141,6 +161,31 @@ known.change(
     fact="a row is fetched for every node instead of every state",
     question="100,000 nodes of a level are in one state. How many rows do you need?",
 )
+
+
+@known.wrong(
+    "asks-at-each-node",
+    fact="`row` and `accepts` are called for each node instead of once for each state of a level",
+    question="100,000 nodes of a level are in one state. How often do you call `row`?",
+)
+def asks_at_each_node(trie, automaton, state, roots=None):
+    level = [(node, state) for node in ([0] if roots is None else map(int, roots))]
+    tokens, ends = [], []
+    while level:
+        below = []
+        for node, at in level:
+            if automaton.accepts(at):
+                ends.append(node)
+            row = automaton.row(at)
+            for child in range(trie.first_child[node], trie.first_child[node + 1]):
+                if (after := int(row[trie.byte[child]])) >= 0:
+                    tokens += trie.tokens[trie.first_token[child] : trie.first_token[child + 1]].tolist()
+                    below.append((child, after))
+        level = below
+    mask = np.zeros(-(-trie.size // 32), np.uint32)
+    for token in tokens:
+        mask[token // 32] |= np.uint32(1 << token % 32)
+    return mask, np.array(sorted(ends), np.int32)
 
 
 @known.accepted("node by node, with a stack")

@@ -53,6 +53,26 @@ def sized(program):
 
 
 known.change(
+    "neighbors-grouped",
+    (
+        "for run in self.runs:\n    self._by_case.setdefault(run.case, []).append(run)",
+        """
+        for before, run in zip([None, *self.runs], self.runs):
+            if before is None or before.case != run.case:
+                self._by_case[run.case] = []
+            self._by_case[run.case].append(run)
+        """,
+    ),
+    fact="only runs next to each other are grouped, and a later group of a case replaces an earlier one",
+    question="Runs of two cases alternate. How many runs of each does your object keep?",
+)
+known.change(
+    "last-run-only",
+    ("self._by_case.setdefault(run.case, []).append(run)", "self._by_case[run.case] = [run]"),
+    fact="only the last run of each case is kept",
+    question="A case has four runs. How many of them do its scores count?",
+)
+known.change(
     "runs-counted",
     ("return Rate(math.fsum(shares) / len(shares),", "return Rate(sum(r.solved for r in self.runs) / len(self.runs),"),
     fact="the mean is taken over all runs, so that a case with more runs counts more",
@@ -96,6 +116,12 @@ known.change(
     ("cost = tokens * price / 1e6", "cost = sum(run.tokens for run in self.runs if run.solved) * price / 1e6"),
     fact="only the tokens of solved runs are paid for",
     question="Who pays for the runs that failed?",
+)
+known.change(
+    "cost-per-solved-of-solved-runs",
+    ("cost / solved if", "sum(run.tokens for run in self.runs if run.solved) * price / 1e6 / solved if"),
+    fact="the cost for each solved run leaves out the tokens of failed runs",
+    question="An agent solves one run in a hundred. What have you paid by the time one is solved?",
 )
 known.change(
     "cost-per-run",

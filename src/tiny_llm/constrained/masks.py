@@ -36,8 +36,8 @@ def allowed_tokens(trie: TokenTrie, automaton: Automaton, state: int, roots: Int
         trie: of the vocabulary.
         automaton: any; its states are numbers from 0.
         state: in which the automaton is at the roots.
-        roots: distinct nodes at which the walk starts, none below another; None for the root alone. A token that ends
-            in one of the roots is not allowed by this walk.
+        roots: any number of distinct nodes at which the walk starts, even none, and none below another; None for the
+            root alone. A token that ends in one of the roots is not allowed by this walk.
 
     Returns:
         The mask, token t being bit t % 32 of word t // 32, and bits from V on 0; and `ends`, the visited nodes in which
