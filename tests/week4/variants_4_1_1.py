@@ -256,9 +256,8 @@ known.change(
 )
 known.change(
     "axes-of-one-refused",
-    ("size not in (1, whole)", "mask.ndim < 4 and size != whole"),
-    (SIZES, OWN_SIZES),
-    fact="a mask of two or three axes is refused if an axis has size 1",
+    ("if any(", "if wide.shape[2:] != (L, S) or (mask.ndim == 3 and len(mask) != B) or any("),
+    fact="a mask with an axis of size 1 is refused, unless it has four axes and that is B or H",
     question="May a mask be the same for all queries, 1 x S?",
 )
 known.change(
