@@ -104,6 +104,22 @@ known.change(
     question="How many scales does a row of three groups have, and how many of them does your code read?",
 )
 known.change(
+    "sum-of-the-row",
+    (
+        "float dot = 0, sum = 0;",
+        "float dot = 0, sum = 0;\nfor (int i = 0; i < g * group_size; ++i) sum += x[i];\n"
+        "for (int i = (g + 1) * group_size; i < inputs; ++i) sum += x[i];",
+    ),
+    fact="every group's bias is multiplied by the sum of all of x instead of its group's",
+    question="A row has three groups. To which elements of x does each of its biases belong?",
+)
+known.change(
+    "groups-of-64",
+    ("const int words", "group_size = 64;\nconst int words"),
+    fact="a group has 64 weights, whatever group_size is",
+    question="With a group_size of 128, how many scales does a row of 384 weights have?",
+)
+known.change(
     "group-of-a-word",
     ("number_at(scales, o * groups + g, scale_type)", "number_at(scales, o * groups + g / PER_WORD, scale_type)"),
     ("number_at(biases, o * groups + g, scale_type)", "number_at(biases, o * groups + g / PER_WORD, scale_type)"),
