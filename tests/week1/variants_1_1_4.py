@@ -6,6 +6,7 @@ from tiny_llm_solution.attention import scaled_dot_product_attention_simple as a
 from tiny_llm_solution.basics import linear
 
 from tiny_llm_course.testkit.inputs import drawn, normals
+from tiny_llm_course.testkit.outcomes import refusals
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("1.1.4")
@@ -29,6 +30,14 @@ known.probe_table(
     nearly_as_wide_as_its_heads=lambda program: run_layer(program, 51, keys=4, hidden=7),  # E // H = D
 )
 known.probe_table(mx.float16, half=lambda program: run_layer(program, 44, dtype=mx.float16))
+
+
+@known.probe()
+def layer_refused(program):
+    """Return whether weights are refused if one of them lacks a row."""
+    weights = drawn(51, *[(6, 11)] * 3, (11, 6))
+    shorter = [[w[:-1] if i == n else w for i, w in enumerate(weights)] for n in (1, 2, 3)]
+    return refusals(lambda each: program(11, 3, *each), shorter)
 
 
 @known.sized("64 tokens, E 256, 6 heads, D 64, float32")
@@ -156,6 +165,12 @@ known.change(
     ('("wo", wo, (hidden_size, width))', '("wo", wo, (width, hidden_size))'),
     fact="wo is required to have the shape of wq, (H * D) x E",
     question="Which shape does the docstring give for wo, and which one does your check require?",
+)
+known.change(
+    "wo-not-checked",
+    ('("wo", wo, (hidden_size, width)),\n', ""),
+    fact="the shape of wo is not checked",
+    question="Which of the four weights does your check leave out?",
 )
 known.change(
     "all-from-query",

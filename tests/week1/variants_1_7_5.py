@@ -125,7 +125,10 @@ known.probe_table(
 
 @known.probe()
 def sampler_keys(program):
-    """Return whether a call samples with a key that the next call splits: at first, or after one or two splits."""
+    """Return whether a call samples with a key that the next call splits: at first, or after one or two splits.
+
+    Also return whether the calls repeat each other, and whether they do so with the seed's own key.
+    """
     logits, sample = normals(57)(3, 1000, spread=0.1), program(seed=5)
     calls, found = [ids(sample, logits, [[]] * 3) for _ in range(2)], []
     for half in (0, 1):
@@ -135,7 +138,11 @@ def sampler_keys(program):
             drawn = [mx.random.categorical(logits, key=one).astype(mx.int32) for one in keys]
             found.append(mx.array_equal(mx.stack(calls), mx.stack(drawn)))
             key = keys[1]
-    return mx.any(mx.stack(found).reshape(2, 3), axis=0).astype(mx.int32)
+    split_again = mx.any(mx.stack(found).reshape(2, 3), axis=0).astype(mx.int32)
+    with_key = mx.random.categorical(logits, key=mx.random.key(5)).astype(mx.int32)
+    same = mx.array_equal(*calls)
+    repeated = mx.stack([same, same & mx.array_equal(calls[0], with_key)])
+    return split_again, repeated.astype(mx.int32)
 
 
 @known.sized("float32 logits 1 x 32,768, all filters on, one token with probability 1")
@@ -263,6 +270,12 @@ known.change(
     (NEW_KEY, "now = key"),
     fact="every call samples with the same key",
     question="A key gives the same numbers each time. How do you get a new one for each call?",
+)
+known.change(
+    "new-key-not-kept",
+    (NEW_KEY, "_, now = mx.random.split(key)"),
+    fact="every call splits the same key, so all calls sample with the same new key",
+    question="Which key does the second call split?",
 )
 known.change(
     "seed-ignored",

@@ -12,6 +12,8 @@ known.probe_table(
     several_groups=lambda program: product(program, 1, 5, 192, 64),
     one_row=lambda program: product(program, 2, 1, 256, 32),
     one_group=lambda program: product(program, 3, 4, 128, 128),
+    # More groups than a word has weights.
+    many_groups=lambda program: product(program, 6, 2, 384, 32),
     narrow_scales=lambda program: product(program, 4, 3, 192, 64, dtype=mx.bfloat16),
     one_number=lambda program: product(program, 5, 1, 32, 32),
 )
@@ -100,6 +102,29 @@ known.change(
     ("number_at(biases, o * groups + g, scale_type)", "number_at(biases, o * groups, scale_type)"),
     fact="all groups of a row use the scale and bias of its first one",
     question="How many scales does a row of three groups have, and how many of them does your code read?",
+)
+known.change(
+    "sum-of-the-row",
+    (
+        "float dot = 0, sum = 0;",
+        "float dot = 0, sum = 0;\nfor (int i = 0; i < g * group_size; ++i) sum += x[i];\n"
+        "for (int i = (g + 1) * group_size; i < inputs; ++i) sum += x[i];",
+    ),
+    fact="every group's bias is multiplied by the sum of all of x instead of its group's",
+    question="A row has three groups. To which elements of x does each of its biases belong?",
+)
+known.change(
+    "groups-of-64",
+    ("const int words", "group_size = 64;\nconst int words"),
+    fact="a group has 64 weights, whatever group_size is",
+    question="With a group_size of 128, how many scales does a row of 384 weights have?",
+)
+known.change(
+    "group-of-a-word",
+    ("number_at(scales, o * groups + g, scale_type)", "number_at(scales, o * groups + g / PER_WORD, scale_type)"),
+    ("number_at(biases, o * groups + g, scale_type)", "number_at(biases, o * groups + g / PER_WORD, scale_type)"),
+    fact="a word's group is computed as the word's index divided by group_size",
+    question="Groups of 64 weights, eight weights per word: how many words does a group have?",
 )
 known.change(
     "last-group-lost",

@@ -68,6 +68,13 @@ known.change(
     question="Relative to which score are the weights that went into `seen`?",
 )
 known.change(
+    "factor-after-the-maximum",
+    ("const float kept = metal::exp(", "largest[r] = higher;\nconst float kept = metal::exp("),
+    fact="the rescaling factor is computed after the running maximum has been updated, so it is always 1",
+    question="What are the two maxima whose difference is in the exponent of your factor, when it is computed?",
+)
+known.together("total-not-rescaled", "values-not-rescaled", makes="factor-after-the-maximum")
+known.change(
     "largest-of-a-lane",
     ("simd_max(score)", "score"),
     fact="each lane uses the maximum score of its own keys as that of the query",

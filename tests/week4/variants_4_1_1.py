@@ -60,6 +60,8 @@ def sized(program):
 
 
 FUTURE = "causal_mask(L, S, mx.float32)"
+SIZES = "zip(wide.shape, (B, H, L, S), strict=True)"
+OWN_SIZES = "zip(mask.shape, {2: (L, S), 3: (B, L, S), 4: (B, H, L, S)}[mask.ndim], strict=True)"
 known.change(
     "true-hides",
     ("mx.where(mask, 0.0, -mx.inf)", "mx.where(mask, -mx.inf, 0.0)"),
@@ -107,6 +109,13 @@ known.change(
     ("wide = mask[:, None]  # B x 1 x L x S", "wide = mask[None]"),
     fact="a mask of three axes is read as H x L x S",
     question="Three sequences, three heads, a mask of 3 x L x S: what is its first axis?",
+)
+known.change(
+    "axes-added-on-the-left",
+    ("wide = mask[:, None]  # B x 1 x L x S", "wide = mask[None]"),
+    (SIZES, OWN_SIZES),
+    fact="a mask of three axes gets its missing axis on the left, as in broadcasting, so row b's mask is for head b",
+    question="Which axis does B x L x S lack, and where is it in B x H x L x S?",
 )
 known.change(
     "three-axes-by-head-if-as-many",
@@ -228,8 +237,7 @@ known.change(
 )
 known.change(
     "rounded-too-early",
-    ('total = total + _additive("mask", ', 'total = total + _additive("mask", (lambda m: m.astype(dtype))('),
-    ("_with_four_axes(mask, B, H, L, S))", "_with_four_axes(mask, B, H, L, S)))"),
+    ("_with_four_axes(mask, B, H, L, S))", "_with_four_axes(mask, B, H, L, S)).astype(dtype)"),
     ('_additive("key_mask", key_mask)', '_additive("key_mask", key_mask).astype(dtype)'),
     fact="each mask is converted to the dtype before they are added",
     question="What is -79,000 in float16, and what is it plus 40,000?",
@@ -245,6 +253,12 @@ known.change(
     ("if any(", "if False and any("),
     fact="a mask is accepted whose axes do not match B, H, L and S",
     question="A mask of 2 x 5 comes with one query and five keys. Which shape has your result?",
+)
+known.change(
+    "axes-of-one-refused",
+    ("if any(", "if wide.shape[2:] != (L, S) or (mask.ndim == 3 and len(mask) != B) or any("),
+    fact="a mask with an axis of size 1 is refused, unless it has four axes and that is B or H",
+    question="May a mask be the same for all queries, 1 x S?",
 )
 known.change(
     "whole-numbers-taken",

@@ -189,6 +189,13 @@ known.change(
     question="Which values does the schema {} allow?",
 )
 known.change(
+    "false-is-any",
+    ('if more is False:\n    return literal("{}")\n', ""),
+    ("value = Call(VALUE) if more is True else", "value = Call(VALUE) if more in (True, False) else"),
+    fact="an `additionalProperties` of false allows any properties, as true does",
+    question='Which of {} and {"x":1} does an `additionalProperties` of false allow?',
+)
+known.change(
     "additional-ignored",
     ('value = Call(VALUE) if more is True else call(f"{place}/additionalProperties")', "value = Call(VALUE)"),
     fact="the schema of `additionalProperties` is ignored",
@@ -228,6 +235,14 @@ known.change(
     fact="a `$ref` is replaced by what it refers to, and a circle of references never ends",
     question='What is left of {"$ref": "#"} after you have followed it once?',
 )
+known.change(
+    "rule-after-its-parts",
+    ("if place not in todo:\n    todo.append(place)\n",
+     "if place not in rules:\n"
+     "    rules[place] = _expression(checked(find(schema, place), place), place, call)\n"),
+    fact="a rule is added only after the rules that it calls, so a recursive schema recurses without end",
+    question="The items of # are # again. Does # have a rule when its items call it?",
+)  # fmt: skip
 known.change(
     "required-first",
     (
