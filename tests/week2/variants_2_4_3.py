@@ -101,6 +101,7 @@ known.change(
     fact="the biases are multiplied by sums of x that are 0",
     question="What are the sums in `Arranged` used for?",
 )
+known.written("in chunks of 16", ("std::max(16, outputs / (4 * pool().threads()))", "16"))
 known.accepted_change(
     "x arranged by each chunk",
     ("const Arranged arranged(x, inputs, group_size);", ""),
