@@ -46,6 +46,7 @@ def sized(program):
     return lambda: program(*three, mask="causal")
 
 
+FOLDED = "group = heads // kv_heads\nmask = mx.tile(({}).reshape(group, length, keys), (kv_heads, 1, 1))"
 known.change(
     "tile",
     ("mx.unflatten(query, -3, (kv_heads, -1))", "mx.unflatten(query, -3, (-1, kv_heads)).swapaxes(-4, -3)"),
@@ -94,9 +95,31 @@ known.change(
 )
 known.change(
     "causal-upper-left",
-    ("causal_mask(length, keys, query.dtype)", "mx.triu(mx.full((length, keys), -mx.inf), k=1)"),
+    (
+        "mask = causal_mask(length, keys, query.dtype)",
+        "if length > keys:\n    raise ValueError(length)\nmask = mx.triu(mx.full((length, keys), -mx.inf), k=1)",
+    ),
     fact='mask="causal" lets query i see keys 0 to i, as if the queries were the first L of the S positions',
     question="With three queries and five keys, which is the last key that the last query may see?",
+)
+known.change(
+    "causal-repeated-for-a-folded-group",
+    (
+        "mask = causal_mask(length, keys, query.dtype)",
+        FOLDED.format("causal_mask(length, keys, mx.float32)[mx.arange(group * length) // group]"),
+    ),
+    fact="a group's queries are folded into the length axis, and each row of the causal mask is repeated in place",
+    question="Which query is in row 1 of your folded axis: query 1 of the first head, or query 0 of the second?",
+)
+known.change(
+    "causal-through-a-folded-group",
+    (
+        "mask = causal_mask(length, keys, query.dtype)",
+        "causal_mask(length, keys, mx.float32)\n"
+        + FOLDED.format("mx.triu(mx.full((group * length, keys), -mx.inf), k=1 + keys - length)"),
+    ),
+    fact="a group's queries are folded into the length axis, and their positions are counted through all of its heads",
+    question="Which position has the first query of a group's second head?",
 )
 known.change(
     "always-causal",

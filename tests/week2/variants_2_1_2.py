@@ -43,6 +43,14 @@ known.probe_table(mx.float16, half=lambda program: run_attention(program, QWEN3,
 
 
 @known.probe()
+def two_sequences(program):
+    """Return the outputs of two sequences, one after the other, by one layer."""
+    model = random_model(QWEN3, 42)
+    layer, x = program(ModelConfig.from_dict(model.config), model.layer(0)), normals(42)(1, 3, 12)
+    return tuple(layer(x[:, start:], kept) for kept in (KVCache(4), KVCache(4)) for start in (0, 2))
+
+
+@known.probe()
 def attention_refuses(program):
     """Return whether two tokens are rejected with one position left, and the cache's token count afterwards."""
     model = random_model(QWEN3, 39, max_position_embeddings=4)
@@ -101,6 +109,17 @@ known.change(
     ("(cache.offset, cache.offset + x.shape[1])", "(cache.offset + x.shape[1], cache.offset + 2 * x.shape[1])"),
     fact="offset is read after update_and_fetch, so every position is too large by L",
     question="What is offset before update_and_fetch, and what is it afterwards?",
+)
+known.change(
+    "positions-counted-by-the-layer",
+    ("self.head_dim = config.head_dim", "self.head_dim = config.head_dim\nself.position = 0"),
+    (
+        "positions = slice(cache.offset, cache.offset + x.shape[1])",
+        "if cache.offset + x.shape[1] > self.rope.seq_len:\n    raise ValueError(cache.offset)\n"
+        "positions = slice(self.position, self.position + x.shape[1])\nself.position += x.shape[1]",
+    ),
+    fact="the layer counts the tokens itself, through all sequences and past every rewind",
+    question="The layer serves a second sequence. At which position does your count start?",
 )
 known.change(
     "query-not-moved",

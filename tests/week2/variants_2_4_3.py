@@ -10,6 +10,7 @@ known = Variants("2.4.3")
 
 
 known.probe_table(
+    one_row=lambda program: product(program, 7, 1, 64, 64),
     few_rows=lambda program: product(program, 1, 5, 192, 64),
     one_chunk=lambda program: product(program, 2, 16, 64, 32),
     whole_chunks=lambda program: product(program, 3, 64, 64, 64),
@@ -44,6 +45,12 @@ known.change(
     question="What is 17 / 32 in integer division?",
 )
 known.change(
+    "a-share-for-each-thread",
+    ("std::max(16, outputs / (4 * pool().threads()))", "outputs / pool().threads()"),
+    fact="a chunk has 0 rows if there are more threads than rows",
+    question="What is 1 / 2 in integer division?",
+)
+known.change(
     "from-the-first-row",
     ("y, first, last,", "y, 0, last,"),
     fact="every chunk writes row 0 of y, not only the first one",
@@ -54,6 +61,21 @@ known.change(
     ("y, first, last,", "y, first, outputs,"),
     fact="a chunk writes past its end, into rows of the next one",
     question="Which row of y does the first chunk write last, and which other chunk writes it?",
+)
+known.change(
+    "last-as-a-count",
+    ("y, first, last,", "y, first, first + last,"),
+    fact="the body's second argument is taken for a number of rows",
+    question="`run` calls body(16, 17). How many rows are that, and which is the last one?",
+)
+known.change(
+    "scales-not-moved",
+    (
+        "rows(arranged, packed, scales, biases, y, first, last,",
+        "rows(arranged, packed + int64_t(first) * (inputs / PER_WORD), scales, biases, y + first, 0, last - first,",
+    ),
+    fact="each chunk gets its own part of packed and y, but the scales and biases of the first rows",
+    question="`rows` begins at row 0 of what it is given. Whose scales are in row 0 for the second chunk?",
 )
 known.change(
     "one-buffer-for-all",
@@ -79,6 +101,7 @@ known.change(
     fact="the biases are multiplied by sums of x that are 0",
     question="What are the sums in `Arranged` used for?",
 )
+known.written("in chunks of 16", ("std::max(16, outputs / (4 * pool().threads()))", "16"))
 known.accepted_change(
     "x arranged by each chunk",
     ("const Arranged arranged(x, inputs, group_size);", ""),

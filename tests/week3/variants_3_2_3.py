@@ -49,6 +49,7 @@ known.probe_table(
     two_hundred=lambda program: added(program, *((0.0, 0.0, i / 8, i / 8 + (i * 37 % 200)) for i in range(200))),
     small_lists=lambda program: percentiles(program, [4.0, 3.0, 1.0, 2.0], 1, 25, 26, 50, 51, 75, 76, 100),
     equal_numbers=lambda program: percentiles(program, [2.0, 9.0, 2.0, 2.0], 25, 50, 75, 76),
+    tuple=lambda program: mx.array([program.percentile((4.0, 3.0, 1.0), percent) for percent in (1, 50, 100)]),
     one_number=lambda program: percentiles(program, [4.0], 1, 50, 100),
     hundred=lambda program: percentiles(program, [float(i) for i in range(100)], 7, 29, 50, 95, 99),
     thirty_seven=lambda program: percentiles(
@@ -213,6 +214,15 @@ known.change(
     "sorted-in-place",
     ("return sorted(numbers)", "numbers.sort()\nreturn numbers"),
     fact="the caller's list is sorted in place",
+    question="What is in `ttft` after a call of summary?",
+)
+known.change(
+    "lists-sorted-in-place",
+    (
+        "return sorted(numbers)",
+        "numbers = numbers if isinstance(numbers, list) else list(numbers)\nnumbers.sort()\nreturn numbers",
+    ),
+    fact="a caller's list is sorted in place, and only a tuple is copied",
     question="What is in `ttft` after a call of summary?",
 )
 known.change(

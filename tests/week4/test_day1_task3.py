@@ -264,3 +264,14 @@ def test_task_3_cross_refuses_other_masks(shape):
     words = " x ".join(map(str, shape))
     with raises_value_error(f"float32, x 2 x 4 x 11, memory 2 x 5 x 9, num_heads 3, mask {words}", str(shape)):
         mx.eval(layer(x, *layer.read(memory), mask=may_look(140, *shape)))
+
+
+@pytest.mark.parametrize("name", ["mask", "key_mask"])
+def test_task_3_cross_refuses_integers(name):
+    """A 1 may be a number to add, or mark a key that is visible."""
+    x, memory, *weights = cross_inputs(14)
+    layer, shape = cross_attention.MultiHeadCrossAttention(*weights), (4, 5) if name == "mask" else (2, 5)
+    given = {name: mx.ones(shape, dtype=mx.int32)}
+    words = " x ".join(map(str, shape))
+    with raises_value_error(f"float32, x 2 x 4 x 11, memory 2 x 5 x 9, num_heads 3, {name} {words} of int32"):
+        mx.eval(layer(x, *layer.read(memory), **given))

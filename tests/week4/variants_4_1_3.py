@@ -8,6 +8,7 @@ from tiny_llm_solution.masks.cross_attention import MultiHeadCrossAttention
 from tiny_llm_solution.masks.masks import attention_mask
 
 from tiny_llm_course.testkit.inputs import normals
+from tiny_llm_course.testkit.outcomes import refusal
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("4.1.3")
@@ -63,6 +64,9 @@ known.probe_table(
     wrong_values=lambda program: with_one(program, 17, 3, lambda wv: wv[:, :-1]),
     wrong_bias=lambda program: with_one(program, 18, 8, lambda bo: bo[:1]),
     wrong_output=lambda program: with_one(program, 20, 4, lambda wo: wo[:1]),
+    whole_numbers=lambda program: mx.array(
+        refusal(lambda: looked_up(program, 22, mask=mx.ones((L, S), dtype=mx.int32)))
+    ),
     uneven=lambda program: with_one(program, 19, 0, lambda heads: heads + 1),
 )
 known.probe_table(
@@ -196,6 +200,25 @@ known.change(
     (HIDDEN, HIDDEN.replace(" mask,", " mask[None] if mask is not None and mask.ndim == 3 else mask,")),
     fact="a mask of three axes is read as H x L x S",
     question="Three sequences, three heads, a mask of 3 x L x S: what is its first axis?",
+)
+known.change(
+    "masks-broadcast",
+    (HIDDEN, "_broadcast(mask, key_mask)"),
+    (
+        "batch, length, _ = x.shape",
+        """
+        def _added(m):
+            return mx.where(m, 0.0, -mx.inf) if m.dtype == mx.bool_ else m.astype(mx.float32)
+
+        def _broadcast(mask, key_mask):
+            total = mx.zeros((1, 1, 1, 1)) if mask is None else _added(mask)
+            return total if key_mask is None else total + _added(key_mask)[:, None, None]
+
+        batch, length, _ = x.shape
+        """,
+    ),
+    fact="masks are added without attention_mask, and one of three axes is broadcast as H x L x S",
+    question="Scores of B x H x L x S and a mask of B x L x S: which axes meet when they are added?",
 )
 known.change(
     "mask-in-x's-dtype",

@@ -80,6 +80,12 @@ known.change(
     question="What is s at exactly the training length, and what should it be?",
 )
 known.change(
+    "factor-within-training",
+    ("if length is not None:", "if length is not None and (original_length is None or length > original_length):"),
+    fact="s is the factor for sequences within the training length, as if no length were given",
+    question="A sequence fits into the training length. By what should its slowest frequency be divided?",
+)
+known.change(
     "less-than-1",
     (STRETCH, "factor * length / original_length - (factor - 1)"),
     fact="s is below 1, or even negative, for sequences shorter than the training length",
@@ -109,6 +115,7 @@ known.change(
     fact="a single pair is accepted, and D - 2 = 0 is divided by",
     question="With D = 2, which pair is the fastest, and which the slowest?",
 )
+known.together("factor-within-training", "at-most-the-factor", makes="never-dynamic")
 
 
 @known.accepted("each frequency by itself")

@@ -86,6 +86,14 @@ def checkpoint_keeps_highest(program, folder):
 
 @known.probe()
 @in_folder
+def checkpoint_prefixes(program, folder):
+    """Step 1 is deleted, and the names of step 10 begin as its names do."""
+    save(program, folder, 1, 10, 11)
+    return mx.array([len(list(folder.iterdir()))]), *found(program(folder).load_latest())
+
+
+@known.probe()
+@in_folder
 def checkpoint_leaves_other_files(program, folder):
     folder.mkdir()
     (folder / "model.safetensors").write_text("of the learner")
@@ -157,12 +165,15 @@ def checkpoint_none(program, folder):
 @known.probe()
 @in_folder
 def checkpoint_read_at_once(program, folder):
-    """The files are emptied after loading."""
+    """Return whether the arrays are still those that were saved after their files have been emptied."""
     save(program, folder, 1)
     loaded = program(folder).load_latest()
     for file in folder.iterdir():
         os.truncate(file, 0)
-    return found(loaded)
+    try:  # a lazy array reads whatever is in memory, or raises
+        return mx.array(mx.array_equal(loaded.params["w"], arrays(1)[0]["w"]).item(), mx.float32)
+    except Exception:
+        return mx.array(0.0)
 
 
 @known.probe()
@@ -283,6 +294,21 @@ return [int(name[5:-5]) for name in sorted(found, reverse=True, key=lambda name:
     fact="the steps are sorted as text, in which 950 is after 1000",
     question='Which is larger: 950 or 1000? And "950" or "1000"?',
 )  # fmt: skip
+known.change(
+    "deleted-by-prefix",
+    (
+        'self._delete(f"step-{old}.{kind}.safetensors")',
+        'for file in self.folder.glob(f"step-{old}*"):\n    file.unlink()',
+    ),
+    fact="every file whose name begins with the old step's number is deleted: those of step 10 with those of step 1",
+    question="Which of step-1.json, step-10.json and step-1.txt does your pattern match?",
+)
+known.change(
+    "entries-not-checked",
+    ("(OSError, ValueError, KeyError, TypeError, RuntimeError)", "(OSError, ValueError)"),
+    fact="a manifest that is JSON without the entries raises an error instead of being skipped",
+    question="json.loads has returned a list, or an object without `files`. What does your next line do with it?",
+)
 known.change(
     "leftovers-stay",
     ('for leftover in self.folder.glob(f"{TEMPORARY}*"):\n    leftover.unlink()', "pass"),

@@ -98,6 +98,16 @@ known.change(
     question="Ranks have 4, 4 and 5 of 13 tokens. Which row of the last rank is token 8's? What is 8 modulo 5?",
 )
 known.change(
+    "start-by-rank",
+    (
+        "self.table, self.vocabulary, self.group = table, vocabulary, group",
+        "count = len(vocabulary)\n"
+        "self.table, self.vocabulary, self.group = table, range(group.rank * count, (group.rank + 1) * count), group",
+    ),
+    fact="a rank's first token is taken to be its number times its number of rows, as if all ranks had as many",
+    question="Ranks have 4, 4 and 5 of 13 tokens. Which token is the last rank's first, and what is 2 * 5?",
+)
+known.change(
     "ids-of-the-whole-vocabulary",
     ("tokens - self.vocabulary.start, 0)", "tokens, 0)"),
     fact="the rank's table is indexed by ids of the whole vocabulary",

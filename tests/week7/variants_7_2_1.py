@@ -36,6 +36,7 @@ for each in (
 known.probe_table(
     tools=lambda program: text(program, "one call", [READ, TIME]),
     system_and_tools=lambda program: text(program, "a system message", [TIME]),
+    two_systems_and_tools=lambda program: text(program, "two system messages", [TIME]),
     no_thinking=lambda program: text(program, "a question", thinking=False),
     no_prompt=lambda program: text(program, "one call", generate=False),
 )
@@ -52,6 +53,15 @@ known.change(
     ("first = system is not None", "first = 0"),
     fact="the system message is rendered again after the tools",
     question="The first turn already contains the system message's text. Which messages are left to render?",
+)
+known.change(
+    "no-system-turn-beside-tools",
+    (
+        'text += turn(role, message.get("content") or "")',
+        'text += turn(role, message.get("content") or "") * (not tools or role != "system")',
+    ),
+    fact="system messages after the first one are left out beside tools",
+    question="A system message comes after an answer. Does the turn with the tools contain it already?",
 )
 known.change(
     "a-turn-for-each-result",
