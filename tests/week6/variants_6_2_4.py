@@ -174,9 +174,12 @@ known.change(
     "top-k-of-greedy",
     (
         "if temp == 0:\n    return _argmax(group, vocabulary, logits)",
-        "if 0 < top_k < vocab_size:\n"
-        "    logits = mx.where(logits >= _kth_largest(group, top_k, logits), logits, -mx.inf)\n"
-        "if temp == 0:\n    return _argmax(group, vocabulary, logits)",
+        """
+        if temp == 0:
+            if 0 < top_k < vocab_size:
+                logits = mx.where(logits >= _kth_largest(group, top_k, logits), logits, -mx.inf)
+            return _argmax(group, vocabulary, logits)
+        """,
     ),
     fact="the k largest logits are exchanged for greedy decoding, too",
     question="Can the largest logit be one that top-k drops?",
