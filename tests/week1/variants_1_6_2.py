@@ -1,5 +1,6 @@
 """Reference variants of task 1.6.2, merging pairs."""
 
+import heapq
 import itertools
 
 from tests.week1.text_probes import pieces
@@ -27,6 +28,9 @@ known.probe_table(
     words=lambda program: merged(program, RANKS, *WORDS, ""),
     two_pairs=lambda program: merged(program, "d+o c+a do+g ca+t", "dogcat"),
     same_spelling=lambda program: pieces(program(["a", "bc", "ab", "c", "ab", "b"], ranked("b+c a+b ab+c"))),
+    borders=lambda program: pieces(program(["ba", "ab", "a", "a"], ranked("a+a"))),
+    two_ways=lambda program: merged(program, "a+a c+a", "caa", "caaa", "cac"),
+    gaps=lambda program: pieces(program(list("dogs"), {("d", "o"): 1, ("do", "g"): 3, ("dog", "s"): 7})),
     repeated=lambda program: merged(program, "a+a aa+aa aa+b", "aaa", "aaaa", "aaaaaaab", "aab"),
 )
 
@@ -106,6 +110,50 @@ def longest_piece(symbols, ranks):
     return result
 
 
+@known.wrong(
+    "replaced-in-a-text",
+    fact="a pair also matches the end of one symbol and the beginning of the next, as in a text with blanks",
+    question="The symbols are ba and ab. Are they the pair a + a?",
+)
+def replaced_in_a_text(symbols, ranks):
+    text = " ".join(symbols)
+    while True:
+        symbols = text.split()
+        pairs = [pair for pair in itertools.pairwise(symbols) if pair in ranks]
+        if not pairs:
+            return symbols
+        first, second = min(pairs, key=ranks.__getitem__)
+        text = text.replace(f"{first} {second}", first + second)
+
+
+@known.wrong(
+    "old-heap-entries",
+    fact="an old entry of the heap is used although one of its two symbols has become another one since",
+    question="In caa, c+a and a+a are in the heap, and a+a is merged first. Which symbol is next to c now?",
+)
+def old_heap_entries(symbols, ranks):
+    symbols, following = list(symbols), [*range(1, len(symbols) + 1)]
+    previous, heap = [i - 1 for i in range(len(symbols))], []
+
+    def push(i):
+        j = following[i] if i >= 0 else len(symbols)
+        if j < len(symbols) and (symbols[i], symbols[j]) in ranks:
+            heapq.heappush(heap, (ranks[symbols[i], symbols[j]], i))
+
+    for i in range(len(symbols)):
+        push(i)
+    while heap:
+        i = heapq.heappop(heap)[1]
+        if not symbols[i] or (j := following[i]) >= len(symbols):
+            continue
+        symbols[i], symbols[j], following[i] = symbols[i] + symbols[j], "", following[j]
+        if following[i] < len(symbols):
+            previous[following[i]] = i
+        push(i)
+        push(previous[i])
+    return [symbol for symbol in symbols if symbol]
+
+
 known.change(
     "joined-twice",
     ("for symbol in symbols:", "for i, symbol in enumerate(symbols):"),
@@ -155,6 +203,12 @@ known.change(
     ("symbol == second and merged and merged[-1] == first:", "merged and merged[-1] + symbol == first + second:"),
     fact="two symbols are merged if they spell the same as the pair, wherever the border between them is",
     question="a + bc and ab + c spell the same. Is one of them learned if the other one is?",
+)
+known.change(
+    "ranks-without-gaps",
+    ("if pair in ranks", "if ranks.get(pair, len(ranks)) < len(ranks)"),
+    fact="pairs whose rank is len(ranks) or more are treated as unknown",
+    question="`ranks` has three pairs, of ranks 1, 3 and 7. Which of these numbers are less than three?",
 )
 known.change(
     "rank-0-is-none",

@@ -50,6 +50,15 @@ known.change(
     question="How many keys does the first token of a sequence see?",
 )
 known.change(
+    "half-of-a-square",
+    (
+        "step.length * step.offset + step.length * (step.length + 1) // 2",
+        "((step.offset + step.length) ** 2 - step.offset**2) // 2",
+    ),
+    fact="the visible keys are counted as half of a square, which leaves out half of the diagonal",
+    question="Three tokens are prefilled. How many keys do they see, one by one, and how much is half of 3 x 3?",
+)
+known.change(
     "cache-left-out",
     ("pairs = step.length * step.offset + ", "pairs = "),
     fact="the cached keys are not counted",
@@ -137,6 +146,12 @@ known.change(
     "square-output-projection",
     ("c.hidden_size * (2 * queries + 2 * keys)", "c.hidden_size * (queries + 2 * keys + c.hidden_size)"),
     fact="the output projection of attention is E x E",
+    question="How many features do all heads have together: E, or H * D?",
+)
+known.change(
+    "square-projections",
+    ("c.hidden_size * (2 * queries + 2 * keys)", "c.hidden_size * (2 * c.hidden_size + 2 * keys)"),
+    fact="the query and output projections of attention are E x E",
     question="How many features do all heads have together: E, or H * D?",
 )
 known.change(

@@ -39,6 +39,7 @@ known.probe_table(
         lambda case: program(*inputs(13, length=case[0]), *case[1:]), [(12, 3, 0), (5, 0, 0), (5, 3, -1)]
     ),
 )
+known.probe_table(no_batch=lambda program: program(*(x[0] for x in inputs(15)), 3, 1, block_size=4))
 known.probe_table(mx.float16, half=lambda program: program(*inputs(9, mx.float16), 3, 1, block_size=4))
 
 
@@ -129,6 +130,19 @@ known.change(
     ("before = keys - length", "before = 0"),
     fact="query i is at position i, as if no tokens preceded the first query",
     question="Five queries, eleven keys: what is the position of query 0?",
+)
+known.change(
+    "one-batch-axis",
+    ("return x[..., :end, :]", "return x[:, :, :end]"),
+    (
+        "mx.concatenate([x[..., :sinks, :], x[..., begin:end, :]], axis=-2)",
+        "mx.concatenate([x[:, :, :sinks], x[:, :, begin:end]], axis=2)",
+    ),
+    ("some[0].shape[-2]", "some[0].shape[2]"),
+    ("query[..., first:last, :]", "query[:, :, first:last]"),
+    ("mx.concatenate(blocks, axis=-2)", "mx.concatenate(blocks, axis=2)"),
+    fact="arrays are sliced along axis 2, as if there were always one axis before the heads",
+    question="A query is H x L x D. Which of its axes do you slice?",
 )
 known.change(
     "nothing-hidden-within-a-block",

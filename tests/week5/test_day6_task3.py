@@ -88,6 +88,11 @@ def test_task_3_advantages_eps(eps):
     agree(normals(3)(2, 4), eps, seed=3)
 
 
+def test_task_3_advantages_small_differences():
+    """Rewards that hardly differ are not equal."""
+    agree(mx.array([[0.0, 1e-7, 3e-7], [0.0, 1.0, 3.0]]), 1e-9, seed=0)
+
+
 def test_task_3_advantages_far_from_zero():
     """Rewards near 1,000 that differ by 1."""
     agree(normals(4)(3, 6) + 1000, seed=4)

@@ -19,6 +19,7 @@ known.probe_table(
     equal_without_eps=lambda program: program(mx.array([[0.1, 0.1, 0.1], [0.1, 0.3, 0.2]]), 0.0),
     none_right=lambda program: program(mx.zeros((2, 3))),
     one=lambda program: program(mx.array([[2.0], [3.0]])),
+    small=lambda program: program(mx.array([[0.0, 0.1, 0.2, 0.1], [0.0, 5.0, 0.0, 1.0]]), 1.0),
     integers=lambda program: program(mx.array([[1, 0, 3, 0], [2, 1, 2, 2]])),
     refused=lambda program: refusals(lambda shape: program(mx.zeros(shape)), [(), (0,), (3, 0)]),
 )
@@ -106,6 +107,12 @@ known.change(
     ("return mx.where(equal, 0.0, centered / (deviation + eps))", "return centered / (deviation + eps)"),
     fact="equal rewards are divided, too: 0 / 0, or a rounding error divided by another one",
     question="Is (0.1 + 0.1 + 0.1) / 3 equal to 0.1 in float32?",
+)
+known.change(
+    "small-deviations-are-zero",
+    ("equal = mx.max(wide, axis=-1, keepdims=True) == mx.min(wide, axis=-1, keepdims=True)", "equal = deviation < eps"),
+    fact="a group whose standard deviation is less than eps has advantages of 0, even if its rewards differ",
+    question="The rewards are 0, 0.1 and 0.2, and eps is 1. Are they equal?",
 )
 known.change(
     "in-the-input-dtype",

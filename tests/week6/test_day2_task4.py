@@ -36,7 +36,7 @@ by_size = pytest.mark.parametrize("size", [1, 2, 3, 4])
 def reference(logits, calls, temp=1.0, top_k=0, seed=0):
     """Return the tokens that each call chooses, from all logits."""
     key, chosen = mx.random.key(seed), []
-    wide = np.array(logits / temp) if temp else np.array(logits)
+    wide = np.array((logits / temp if temp else logits).astype(mx.float32))
     if temp and 0 < top_k < wide.shape[1]:
         threshold = np.sort(wide, axis=1)[:, -top_k][:, None]
         wide = np.where(wide >= threshold, wide, -np.inf)
@@ -51,7 +51,8 @@ def check(logits, size, calls=1, ranges=None, **options):
     """Compare the tokens of every rank with those of one array, and count the exchanges and their numbers."""
     count, vocab_size = logits.shape
     ranges = ranges or [range(vocab_size * rank // size, vocab_size * (rank + 1) // size) for rank in range(size)]
-    said = "".join(f", {name} {value:g}" for name, value in options.items())
+    said = "" if logits.dtype == mx.float32 else f" in {str(logits.dtype).rpartition('.')[2]}"
+    said += "".join(f", {name} {value:g}" for name, value in options.items())
     case = f"logits {count} x {vocab_size} over {[len(own) for own in ranges]} tokens{said}"
     case += f", {calls} calls" * (calls > 1)
     case += f", logits {logits.tolist()}" if logits.size <= 8 else ""
@@ -131,6 +132,7 @@ def test_task_4_sampling_top_k(top_k, size):
 
 
 def test_task_4_sampling_top_k_greedy():
+    """With temp = 0, top-k changes nothing, so nothing is exchanged for it."""
     check(drawn(6, (3, 13))[0], 2, temp=0, top_k=3)
 
 
@@ -161,6 +163,13 @@ def test_task_4_sampling_large_ids():
     logits = mx.where(mx.arange(151936) == 151933, 9.0, drawn(9, (1, 151936))[0])
     check(logits, 2, temp=0)
     check(logits * 3, 4, temp=1.0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_task_4_sampling_half_precision(dtype):
+    """Ids are exact even if the logits' dtype has no such numbers."""
+    logits = mx.where(mx.arange(5000) == mx.array([[4099], [2051], [301]]), 9.0, drawn(10, (3, 5000))[0])
+    check(logits.astype(getattr(mx, dtype)), 2, temp=0)
 
 
 @property_test

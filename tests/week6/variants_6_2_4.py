@@ -5,10 +5,18 @@ import math
 import mlx.core as mx
 
 from tiny_llm_course.testkit.inputs import drawn
-from tiny_llm_course.testkit.ranks import run_ranks
+from tiny_llm_course.testkit.ranks import RanksStopped, run_ranks
 from tiny_llm_course.testkit.variants import Variants
 
 known = Variants("6.2.4")
+
+
+def finished(run, size):
+    """Run ranks; of ranks that wait for each other, the shapes do not matter, as each program packs its arrays."""
+    try:
+        return run_ranks(run, size)
+    except RanksStopped:
+        raise RuntimeError("the ranks wait for each other") from None
 
 
 def chosen(program, logits, size=2, calls=3, **options):
@@ -25,7 +33,7 @@ def sampled(program, logits, size, calls, **options):
         sampler = program(group, own, vocab_size, **options)
         return mx.stack([sampler(logits[:, own.start : own.stop], [[]] * len(logits)) for _ in range(calls)])
 
-    results, groups = run_ranks(run, size)
+    results, groups = finished(run, size)
     return mx.stack(results).astype(mx.int32), mx.array(
         [sum(math.prod(call.shape) for call in group.calls) for group in groups]
     )
@@ -38,8 +46,19 @@ def gathers(program, **options):
         own = range(6 * group.rank, 6 * group.rank + 6)
         return program(group, own, 12, **options)(random_logits(10, 2, 12)[:, own.start : own.stop], [[], []])
 
-    groups = run_ranks(run, 2)[1]
+    groups = finished(run, 2)[1]
     return mx.array([sum(call.name == "all_gather" for call in group.calls) > 1 for group in groups])
+
+
+def few_tokens(program):
+    """Return what two ranks choose that have one token and seven."""
+    logits = random_logits(11, 3, 8)
+
+    def run(group):
+        own = (range(1), range(1, 8))[group.rank]
+        return program(group, own, 8, top_k=3)(logits[:, own.start : own.stop], [[]] * 3)
+
+    return mx.stack(finished(run, 2)[0]).astype(mx.int32)
 
 
 def random_logits(seed, rows, count, spread=1.0):
@@ -60,6 +79,9 @@ known.probe_table(
     top_ties=lambda program: chosen(program, mx.array([[1.0, 3, 2, 2, 2, 0, 3, 1]]), 2, 20, top_k=3, seed=6),
     exchanges=lambda program: gathers(program, temp=0),
     exchanges_sampled=gathers,
+    exchanges_top_k=lambda program: gathers(program, temp=0, top_k=3),
+    half=lambda program: chosen(program, (mx.arange(6000) == 4099)[None].astype(mx.float16), 2, 1, temp=0),
+    few=few_tokens,
     numbers=lambda program: sampled(program, random_logits(9, 2, 64), 2, 2, temp=0)[1] > 8,
     numbers_sampled=lambda program: sampled(program, random_logits(9, 2, 64), 2, 2)[1] > 8,
 )
@@ -85,6 +107,12 @@ known.change(
     (WINNER, "winner = len(pairs) - 1 - mx.argmax(pairs[::-1, :, 0], axis=0)"),
     fact="the last rank wins if several have equally large logits",
     question="Tokens 1 and 5 have equal logits, on ranks 0 and 2. Which one does mx.argmax return in one process?",
+)
+known.change(
+    "ids-in-the-logits-dtype",
+    ("(best + vocabulary.start).astype(mx.float32)", "(best + vocabulary.start).astype(logits.dtype)"),
+    fact="token ids are converted to the logits' dtype, which rounds large ids in half precision",
+    question="Which is the first id that float16 cannot represent?",
 )
 known.change(
     "largest-id",
@@ -143,6 +171,26 @@ known.change(
     ("constant_values=-mx.inf", "constant_values=0.0"),
     fact="a rank with fewer than k tokens sends zeros for those that it lacks",
     question="All logits are negative. Which is larger, the best of them or a zero?",
+)
+known.change(
+    "own-tokens-only",
+    ("[(0, 0), (0, short)]", "[(0, 0), (0, 0)]"),
+    fact="a rank with fewer than k tokens sends fewer numbers than the others, although all_gather needs equal shapes",
+    question="Rank 0 has one token, rank 1 has seven, and k is 3. Which shape does each pass to all_gather?",
+)
+known.change(
+    "top-k-of-greedy",
+    (
+        "if temp == 0:\n    return _argmax(group, vocabulary, logits)",
+        """
+        if temp == 0:
+            if 0 < top_k < vocab_size:
+                logits = mx.where(logits >= _kth_largest(group, top_k, logits), logits, -mx.inf)
+            return _argmax(group, vocabulary, logits)
+        """,
+    ),
+    fact="the k largest logits are exchanged for greedy decoding, too",
+    question="Can the largest logit be one that top-k drops?",
 )
 known.change(
     "temperature-multiplies",

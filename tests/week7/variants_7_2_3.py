@@ -29,6 +29,7 @@ known.probe_table(
     spaces=lambda program: texts(program, "[1 , 2 ", '{ "a" : 1 ', "[ "),
     no_json=lambda program: texts(program, "{a", '["a\nb', "[1 2", "[1, ]", "{} {}", "[01"),
     first_half=lambda program: texts(program, r'["\udc15\udc15'),
+    half_inside=lambda program: texts(program, r'["a\ud83d b', '["a\ud83db'),
     white_space=lambda program: texts(program, "[1\xa0"),
     deep=lambda program: texts(program, "[" * 3_000),
     digits=lambda program: texts(program, "[1\u0663"),
@@ -54,6 +55,31 @@ known.change(
     ("if not is_key:", "if True:"),
     fact="an open key is closed like a value",
     question='Is {"li"} an object?',
+)
+known.change(
+    "null-for-a-missing-value",
+    (
+        'at, expected = end + 1, "colon" if is_key else "end"\ncontinue',
+        'at, expected = end + 1, "colon" if is_key else "end"\nmissing = ": null" if is_key else ""\ncontinue',
+    ),
+    (
+        'if character != ":":\n    break\nat, expected = at + 1, "value"',
+        'if character != ":":\n    break\nat, expected, missing = at + 1, "value", " null"',
+    ),
+    (
+        'closers, kept, at, expected = list[str](), 0, 0, "value"',
+        'closers, kept, at, expected, missing = list[str](), 0, 0, "value", ""',
+    ),
+    ("if expected in _CLOSABLE:\n    kept = at", "if expected in _CLOSABLE or missing:\n    kept = at"),
+    ("closers.append('\"')\nkept = end", 'closers.append(\'"\')\nkept, missing = end, ""'),
+    ('at, expected = end, "end"', 'at, expected, missing = end, "end", ""'),
+    (
+        'at, expected = at + 1, "first key" if character == "{" else "first item"',
+        'at, expected, missing = at + 1, "first key" if character == "{" else "first item", ""',
+    ),
+    ('return prefix[:kept] + "".join', 'return prefix[:kept] + missing + "".join'),
+    fact="a key without a value gets the value null",
+    question="The value has not arrived yet. Is it null?",
 )
 known.change(
     "commas-kept",
@@ -138,10 +164,27 @@ known.change(
     question="Is a non-breaking space white space in JSON?",
 )
 known.change(
+    "any-digits",
+    (
+        "_end_of(_NUMBER, prefix, at)",
+        r'_end_of(re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?"), prefix, at)',
+    ),
+    fact=r"a number may begin with zeros, and has all digits that \d matches",
+    question=r"Is [01] JSON? And which characters does \d match in a Python string?",
+)
+known.change(
     "other-digits",
     ("_end_of(_NUMBER, prefix, at)", r'_end_of(re.compile(_NUMBER.pattern.replace("[0-9]", r"\d")), prefix, at)'),
     fact=r"digits are what \d matches, also those of other scripts",
     question=r"Which characters does \d match in a Python string, and which digits may a number in JSON have?",
+)
+known.change(
+    "half-a-pair-at-the-end-only",
+    ("(?![dD][89a-fA-F])", ""),
+    (r'[^"\\\x00-\x1f\ud800-\udfff]', r'[^"\\\x00-\x1f]'),
+    ("kept = end", r'kept = at + len(re.sub(r"(\\u[dD][89abAB][0-9a-fA-F]{2}|[\ud800-\udbff])$", "", prefix[at:end]))'),
+    fact="half a surrogate pair is dropped at the end of the prefix only, and kept if the string goes on",
+    question="After the first half comes a letter. Can you encode the completed string as UTF-8?",
 )
 known.change(
     "two-halves-from-anywhere",

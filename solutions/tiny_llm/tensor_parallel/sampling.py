@@ -24,13 +24,13 @@ def make_parallel_sampler(
         vocab_size: V, of all ranks together.
         temp: divides the logits; 0 means the most likely token, and of equal ones the one with the lowest id.
         top_k: keeps the k largest logits of each row, and those equal to the k-th; 0 means off, and so
-            does top_k >= V: no all_gather is made for it.
+            does top_k >= V or temp = 0: no all_gather is made for it.
         seed: the same on all ranks. It gives the first key, `mx.random.key(seed)`. Each call splits the key by
             `mx.random.split` into the next call's key and its own, with which it generates `mx.random.gumbel((N, V))`.
 
     Returns:
-        A function of the rank's logits, N x len(vocabulary), and of each row's tokens so far, which it ignores. It
-        returns N token ids of the whole vocabulary.
+        A function of the rank's logits, N x len(vocabulary) in any float dtype, and of each row's tokens so far, which
+        it ignores. It returns N token ids of the whole vocabulary.
 
     Source: Maddison et al. 2014 (Gumbel-max).
     """
