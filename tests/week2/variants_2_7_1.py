@@ -140,7 +140,7 @@ known.change(
     "only-blocks-masked-for-all",
     ("largest = mx.maximum", "if mx.all(scores == -mx.inf):\n    return\nlargest = mx.maximum"),
     (BASE, "largest"),
-    fact="a masked block is skipped only if it is masked for all rows, and infinity is subtracted from infinity otherwise",
+    fact="a block is skipped only if it is masked for all rows, and infinity is subtracted from infinity otherwise",
     question="The first block is masked for one of four rows. What is that row's maximum after it?",
 )
 known.change(
