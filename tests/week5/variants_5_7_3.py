@@ -89,6 +89,24 @@ known.change(
     question="Must a quantile of R sorted means be one of them?",
 )
 known.change(
+    "same-number-cut-off",
+    (QUANTILES, "np.sort(means)[[int(tail * resamples), resamples - 1 - int(tail * resamples)]]"),
+    fact="the same whole number of means is cut off at each end, so nothing is interpolated",
+    question="5 % of 150 means are 7.5. Between which two of the sorted means is the lower end?",
+)
+known.change(
+    "one-column-per-resample",
+    ("data[indices].mean(axis=1)", "data[indices.reshape(len(data), resamples)].mean(axis=0)"),
+    fact="the indices are drawn as an n x R array, and each of its columns is a resample",
+    question="Which axis of the drawn indices does the docstring number by the resamples?",
+)
+known.change(
+    "global-generator",
+    ("indices = np.random.default_rng(seed).integers(", "np.random.seed(seed)\nindices = np.random.randint("),
+    fact="the indices are drawn by NumPy's global generator",
+    question="Another part of the program draws from np.random, too. What has your call done to its numbers?",
+)
+known.change(
     "basic-interval",
     ("return float(low), float(high)", "return float(2 * data.mean() - high), float(2 * data.mean() - low)"),
     fact="the interval is mirrored at the mean, as in the basic bootstrap",
