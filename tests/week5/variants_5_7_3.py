@@ -71,16 +71,16 @@ known.change(
     question="data[indices] is R x n. How many means do you need?",
 )
 known.change(
-    "seed-ignored",
-    ("default_rng(seed).integers(len", "default_rng(0).integers(len"),
-    fact="the seed is always 0",
-    question="Should two seeds give the same resamples?",
-)
-known.change(
     "not-interpolated",
     (QUANTILES, 'np.quantile(means, [tail, 1 - tail], method="lower")'),
     fact="the quantiles are not interpolated: the next lower mean is taken",
     question="What lies between two of the sorted means?",
+)
+known.change(
+    "upper-place-one-lower",
+    (QUANTILES, "np.sort(means)[[int(tail * resamples), int((1 - tail) * resamples) - 1]]"),
+    fact="the ends are sorted means at whole places, the upper one rounded down and lowered by 1",
+    question="Is a quantile of R sorted means always one of them? What lies between two of them?",
 )
 known.change(
     "places-rounded-down",
@@ -103,8 +103,8 @@ known.change(
 known.change(
     "global-generator",
     ("indices = np.random.default_rng(seed).integers(", "np.random.seed(seed)\nindices = np.random.randint("),
-    fact="the indices are drawn by NumPy's global generator",
-    question="Another part of the program draws from np.random, too. What has your call done to its numbers?",
+    fact="the indices are drawn by `randint` of NumPy's old generator, which np.random.seed seeds globally",
+    question="Whose random numbers does np.random.seed change, and which generator does the docstring name?",
 )
 known.change(
     "basic-interval",
