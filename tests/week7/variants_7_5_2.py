@@ -168,6 +168,13 @@ known.change(
     question="The tests fail, and a file is read. Do they pass?",
 )
 known.change(
+    "last-call-of-each-tool",
+    ("failed.pop(str(call), None)", "failed.pop(call.name, None)"),
+    ("failed[str(call)] =", "failed[call.name] ="),
+    fact="only the last call of each tool counts for the failures, whatever its target is",
+    question="`rm` was refused, and `pytest` passes later. Both are calls of run_command. Which failure is left?",
+)
+known.change(
     "last-change-first",
     ("changed[call.target] = None", "changed = {call.target: None, **changed}"),
     fact="the changed files are listed with the last change first",
