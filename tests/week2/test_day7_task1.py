@@ -70,6 +70,13 @@ def test_task_1_online_constant_maximum():
     averages(scores - 3 * mx.arange(8), values, (2, 4, 6), seed=5)
 
 
+@pytest.mark.parametrize("step", [-200, 200])
+def test_task_1_online_blocks_far_apart(step):
+    """The largest score of a block may be far below or above that of the block before: no factor may exceed 1."""
+    scores, values = scores_and_values(21, keys=9)
+    averages(scores + step * (mx.arange(9) // 3), values, (3, 6), seed=21)
+
+
 @pytest.mark.parametrize("shift", [-2000, 300, 2000])
 def test_task_1_online_large_scores(shift):
     """exp(300) overflows float32, and exp(-300) is 0."""
@@ -107,6 +114,15 @@ def test_task_1_online_large_scores_after_a_masked_block(shift):
     scores, values = scores_and_values(19, length=4, keys=9)
     hidden = (mx.arange(9) < 6) & (mx.arange(4)[:, None] % 2 == 0)
     averages(mx.where(hidden, -mx.inf, scores + shift), values, (3, 6), seed=19)
+
+
+def test_task_1_online_visible_however_small():
+    """Only -inf hides a key: scores of -1e10 have weights like any others."""
+    values = normals(22)(9, 4)
+    with noted(case := "float32, scores 2 x 9, all -1e10, values 9 x 4, cuts (4, 6), seed 22"):
+        found = online(mx.full((2, 9), -1e10), values, (4, 6))
+    expected = average64(np.zeros((2, 9)), to_float64(values))
+    compare(found, expected, mx.float32, 1e-5, case, 8)
 
 
 @pytest.mark.parametrize("cuts", [(), (3,), (1, 2, 3, 4, 5, 6)], ids=str)

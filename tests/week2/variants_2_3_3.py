@@ -18,6 +18,7 @@ def run(program, w, group_size, bits):
 known.probe_table(
     four=lambda program: run(program, normals(1)(6, 128), 64, 4),
     eight=lambda program: run(program, normals(2)(6, 128), 32, 8),
+    many=lambda program: run(program, normals(7)(40, 256), 32, 8),
     half=lambda program: run(program, normals(3, mx.bfloat16)(4, 128), 64, 8),
     zeros=lambda program: run(program, mx.zeros((1, 64)), 64, 4),
     next_to_nothing=lambda program: run(program, 1e-9 * normals(5)(2, 64), 64, 4),
@@ -151,6 +152,20 @@ known.change(
     ("(groups - bias) / scale", "(groups - low) / scale"),
     fact="q counts the steps from min, although the bias may be max",
     question="A group's bias is its max. What should q be for that weight?",
+)
+known.change(
+    "plain-min-max",
+    ("from_low = mx.abs(low) > mx.abs(high)", "from_low = mx.ones(low.shape, mx.bool_)"),
+    ("scale = mx.where(steps == 0, scale, edge / mx.where(steps == 0, 1, steps))", "pass"),
+    ("bias = mx.where(steps == 0, 0, edge)", "bias = edge"),
+    fact="each group's bias is its min, and its scale is not adjusted so that 0 is a whole number of steps away",
+    question="A group spans -0.3 to 0.5. Which of its weights is exact in MLX's rule, and which level is exactly 0?",
+)
+known.change(
+    "times-the-reciprocal",
+    ("(groups - bias) / scale", "(groups - bias) * (1 / scale)"),
+    fact="the distances from the bias are multiplied by 1 / scale, which is itself rounded",
+    question="Bit for bit as in MLX: how often is a quotient rounded, and how often yours?",
 )
 known.change(
     "rest-left-out",

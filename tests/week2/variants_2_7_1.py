@@ -42,6 +42,9 @@ known.probe_table(
     middle_block_hidden=lambda program: run(program, 6, (3, 6), hiding(1)),
     all_hidden=lambda program: run(program, 7, (), hiding(0, 1, 2)),
     first_block_hidden_then_far_below=lambda program: run(program, 13, (3, 6), lambda scores: hiding(0)(scores) - 300),
+    blocks_falling_far=lambda program: run(program, 14, (3, 6), lambda scores: scores - 200 * (mx.arange(9) // 3)),
+    first_block_all_hidden=lambda program: run(program, 15, (3,), lambda x: mx.where(mx.arange(9) < 3, -mx.inf, x)),
+    very_far_below_zero=lambda program: run(program, 16, (4,), lambda scores: scores - 1e10),
     far_below_zero=lambda program: run(program, 8, (4,), lambda scores: scores - 300),
     far_above_zero=lambda program: run(program, 9, (), lambda scores: scores + 300),
     rows_far_apart=lambda program: run(program, 10, (), lambda scores: scores + 1000 * mx.arange(3)[:, None]),
@@ -109,6 +112,12 @@ known.change(
     question="What is your running maximum of a row after a block that is masked for it?",
 )
 known.change(
+    "largest-of-the-last-visible-block",
+    (LARGEST, "mx.max(scores, axis=-1, keepdims=True)\nlargest = mx.where(largest == -mx.inf, self.largest, largest)"),
+    fact="the running maximum is replaced by that of the last block, unless the block is masked",
+    question="The maximum of a block is 200 below that of the block before. How large does the factor become?",
+)
+known.change(
     "own-maximum-of-each-block",
     (LARGEST, "mx.max(scores, axis=-1, keepdims=True)"),
     (KEPT, "mx.ones_like(base)"),
@@ -126,6 +135,13 @@ known.change(
     (BASE, "largest"),
     fact="infinity is subtracted from infinity for a row that has not seen any key yet",
     question="What is the maximum of a row whose first block is fully masked, and what is exp(-inf - -inf)?",
+)
+known.change(
+    "only-blocks-masked-for-all",
+    ("largest = mx.maximum", "if mx.all(scores == -mx.inf):\n    return\nlargest = mx.maximum"),
+    (BASE, "largest"),
+    fact="a block is skipped only if it is masked for all rows, and infinity is subtracted from infinity otherwise",
+    question="The first block is masked for one of four rows. What is that row's maximum after it?",
 )
 known.change(
     "zero-by-zero",
@@ -151,6 +167,13 @@ known.change(
     ("mx.full((*rows, 1), -mx.inf)", "mx.zeros((*rows, 1))"),
     fact="the running maximum starts at 0 instead of -inf",
     question="All scores of a row are near -300. What should its weights be relative to?",
+)
+known.change(
+    "begins-at-a-finite-number",
+    ("mx.full((*rows, 1), -mx.inf)", "mx.full((*rows, 1), -1e9)"),
+    (BASE, "largest"),
+    fact="the running maximum starts at a finite number, such as -1e9, instead of -inf",
+    question="All scores of a row are finite, but below this number. What are their weights relative to it?",
 )
 known.change(
     "zero-stored",
@@ -181,6 +204,10 @@ known.change(
     ("self.largest = largest", "self.largest = largest\nself.blocks = [*vars(self).get('blocks', ()), scores, values]"),
     fact="all scores and values are kept, so the state grows with the number of keys",
     question="After 100 blocks of keys, how many scores does your object still hold?",
+)
+known.written(
+    "zeros where nothing is seen",
+    (RESULT, "mx.where(self.total > 0, self.seen / mx.where(self.total > 0, self.total, 1.0), 0.0)"),
 )
 known.together("total-not-rescaled", "values-not-rescaled", makes="never-rescaled")
 known.together("largest-of-the-block", "never-rescaled", makes="own-maximum-of-each-block")

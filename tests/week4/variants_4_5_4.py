@@ -78,6 +78,15 @@ known.change(
     question="Three of twelve tokens are padding. By what is the sum over the other nine divided?",
 )
 known.change(
+    "mean-of-all-tokens",
+    ("mx.where(counts[..., None], probabilities.astype(mx.float32), 0.0)", "probabilities.astype(mx.float32)"),
+    ("axis=0) / number", "axis=0) / counts.size"),
+    fact="the mean probability is that of all tokens, including padding",
+    question="The counts leave padding out. Over which tokens is the mean probability taken?",
+)
+known.together("padding-in-the-mean", "mean-over-padding", makes="mean-of-all-tokens")
+known.written("max by mean", ("experts * mx.max(share)", "mx.max(tokens) / mx.mean(tokens)"))
+known.change(
     "shares-sum-to-k",
     ("(number * indices.shape[-1])", "number"),
     fact="the shares sum to k instead of one",

@@ -71,22 +71,40 @@ known.change(
     question="data[indices] is R x n. How many means do you need?",
 )
 known.change(
-    "seed-ignored",
-    ("default_rng(seed).integers(len", "default_rng(0).integers(len"),
-    fact="the seed is always 0",
-    question="Should two seeds give the same resamples?",
-)
-known.change(
     "not-interpolated",
     (QUANTILES, 'np.quantile(means, [tail, 1 - tail], method="lower")'),
     fact="the quantiles are not interpolated: the next lower mean is taken",
     question="What lies between two of the sorted means?",
 )
 known.change(
+    "upper-place-one-lower",
+    (QUANTILES, "np.sort(means)[[int(tail * resamples), int((1 - tail) * resamples) - 1]]"),
+    fact="the ends are sorted means at whole places, the upper one rounded down and lowered by 1",
+    question="Is a quantile of R sorted means always one of them? What lies between two of them?",
+)
+known.change(
     "places-rounded-down",
     (QUANTILES, "np.sort(means)[[int(tail * resamples), min(int((1 - tail) * resamples), resamples - 1)]]"),
     fact="the ends are sorted means at places that are rounded down, so nothing is interpolated",
     question="Must a quantile of R sorted means be one of them?",
+)
+known.change(
+    "same-number-cut-off",
+    (QUANTILES, "np.sort(means)[[int(tail * resamples), resamples - 1 - int(tail * resamples)]]"),
+    fact="the same whole number of means is cut off at each end, so nothing is interpolated",
+    question="5 % of 150 means are 7.5. Between which two of the sorted means is the lower end?",
+)
+known.change(
+    "one-column-per-resample",
+    ("data[indices].mean(axis=1)", "data[indices.reshape(len(data), resamples)].mean(axis=0)"),
+    fact="the indices are drawn as an n x R array, and each of its columns is a resample",
+    question="Which axis of the drawn indices does the docstring number by the resamples?",
+)
+known.change(
+    "global-generator",
+    ("indices = np.random.default_rng(seed).integers(", "np.random.seed(seed)\nindices = np.random.randint("),
+    fact="the indices are drawn by `randint` of NumPy's old generator, which np.random.seed seeds globally",
+    question="Whose random numbers does np.random.seed change, and which generator does the docstring name?",
 )
 known.change(
     "basic-interval",

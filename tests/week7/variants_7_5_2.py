@@ -120,11 +120,24 @@ known.change(
     question="In step 5, the user said which file must stay as it is. Who knows that in step 50?",
 )
 known.change(
+    "failed-again-in-its-old-place",
+    ("failed.pop(str(call), None)", "if not call.failed:\n    failed.pop(str(call), None)"),
+    fact="a call that fails again is listed at the place of its first failure",
+    question="A test run fails in steps 3 and 9, an edit in step 5. Which of the failures that count is the first?",
+)
+known.change(
     "repaired-failures",
-    ("failed.pop(str(call), None)", "pass"),
+    ("failed.pop(str(call), None)", "if call.failed:\n    failed.pop(str(call), None)"),
     fact="a failure stays in the summary although the same call succeeded later",
     question="The tests failed in step 3 and pass in step 9. What is left to be done?",
 )
+known.change(
+    "failures-by-first-occurrence",
+    ("failed.pop(str(call), None)", "pass"),
+    fact="a failure stays in the summary, at its first place, although the same call succeeded or failed again later",
+    question="The tests failed in step 3 and pass in step 9. What is left to be done?",
+)
+known.together("failed-again-in-its-old-place", "repaired-failures", makes="failures-by-first-occurrence")
 known.change(
     "each-failure-listed",
     ("failed.pop(str(call), None)",
@@ -153,6 +166,13 @@ known.change(
     ),
     fact="every call that succeeds removes all failures before it from the summary",
     question="The tests fail, and a file is read. Do they pass?",
+)
+known.change(
+    "last-call-of-each-tool",
+    ("failed.pop(str(call), None)", "failed.pop(call.name, None)"),
+    ("failed[str(call)] =", "failed[call.name] ="),
+    fact="only the last call of each tool counts for the failures, whatever its target is",
+    question="`rm` was refused, and `pytest` passes later. Both are calls of run_command. Which failure is left?",
 )
 known.change(
     "last-change-first",
