@@ -33,7 +33,7 @@ CASES = [
     ("return a.astype(x)", "a conversion to `x` is missing", "return a"),
     ("return sorted(a)", "`sorted` is not applied to `a`", "return a"),
     ("return sum(a, start=1)", "`start` is not passed to `sum`", "return sum(a)"),
-    ("return a + 1", "`a` is off by one", "return a"),
+    ("return a + 1", "`a` is off by one in one place", "return a"),
     ("return a[1:]", "the first element of `a` is not left out", "return a[:]"),
     ("return a[:-1]", "the last element of `a` is not left out", "return a[:]"),
     ("return a[:b]", "a slice of `a` ends one element too late", "return a[:b + 1]"),

@@ -77,7 +77,9 @@ class Checks:
         def shown_of(programs: Iterable[Variant]) -> list[tuple[Variant, Failure]]:
             return [(program, failure) for program in programs if (failure := self._shown(program, needs))]
 
-        shown = shown_of(found.programs) or shown_of(found.reworded())
+        shown = shown_of(found.programs)
+        if all(self._contradicts(known) for known, _ in shown):  # another way to write a mistake may fit exactly
+            shown = shown_of(found.reworded()) or shown
         if not shown and self.task.target.is_python and (slip := self.changes.slip()):
             return Diagnosis((slip,))
         if not shown and (one := self._beside_others(found, wrong)):

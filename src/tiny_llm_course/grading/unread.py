@@ -1,4 +1,4 @@
-"""The parameters that a program never reads, although the solution does."""
+"""The parameters that a program never uses, although the solution does."""
 
 import ast
 import inspect
@@ -9,17 +9,17 @@ from typing import Any
 
 from ..source.parsing import parse
 
+UNREADABLE = OSError, TypeError, SyntaxError, ValueError  # no source, or it has changed since it was imported
+
 
 def unread(mine: Any, ours: Any) -> str:
     """Return what is said of the first function that leaves parameters unread which its namesake in `ours` reads."""
     theirs = dict(_functions(ours))
     for name, function in _functions(mine):
-        with suppress(
-            OSError, TypeError, SyntaxError, ValueError
-        ):  # no source, or it has changed since it was imported
-            names = [each for each in _never_read(function) if name in theirs and each in _read(theirs[name])]
+        with suppress(*UNREADABLE):
+            names = [f"`{each}`" for each in _unused(function) if name in theirs and each in _named(theirs[name])]
             if names:
-                words = " and ".join(f"`{each}`" for each in names)
+                words = ", ".join(names[:-1]) + " and " * (len(names) > 1) + names[-1]
                 return f"Your `{function.__name__}` never reads {words}. Our solution does."
     return ""
 
@@ -34,18 +34,14 @@ def _is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def _never_read(function: Callable[..., Any]) -> list[str]:
-    names = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
-    read = _read(function)
-    return [] if read & {"locals", "vars"} else [name for name in names if name not in read | {"self", "cls"}]
+def _unused(function: Callable[..., Any]) -> list[str]:
+    code, used = function.__code__, _named(function)
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return [] if used & {"locals", "vars"} else [name for name in names if name not in used | {"self", "cls"}]
 
 
-def _read(function: Callable[..., Any]) -> set[str]:
-    tree = parse(textwrap.dedent(inspect.getsource(function)))
-    loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    changed = {
-        node.target.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
+def _named(function: Callable[..., Any]) -> set[str]:
+    """Return the names in a function's body: what is assigned to is no parameter that was overlooked."""
+    return {
+        node.id for node in ast.walk(parse(textwrap.dedent(inspect.getsource(function)))) if isinstance(node, ast.Name)
     }
-    return loaded | changed

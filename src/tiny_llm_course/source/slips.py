@@ -143,7 +143,7 @@ def _alternatives(node: ast.AST, say: Say) -> Iterator[Alternative]:
         case ast.AugAssign(target=target) if say(target):
             yield ast.Pass(), "not-updated", f"{say(target)} is not updated"
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=ast.Constant(value=1)):
-            yield left, "off-by-one", f"{say(left) or 'one number'} is off by one"
+            yield left, "off-by-one", f"{say(left) or 'one number'} is off by one in one place"
         case ast.BinOp(
             left=left, op=ast.Sub() | ast.Div() | ast.FloorDiv() | ast.Mod() | ast.MatMult() as op, right=right
         ):
@@ -246,5 +246,5 @@ def _not_raised(error: ast.AST, test: str, part: ast.AST) -> str:
     if test:
         return f"no {name} is raised when {test}"
     fixed = [each.value for each in ast.walk(error) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    said = "…".join(fixed)[:LONGEST] if part is error else ""
+    said = "…".join(fixed).strip()[:LONGEST] if part is error else ""
     return f'the {name} "{said}" is not raised' if said else f"no {name} is raised in one of several cases"
