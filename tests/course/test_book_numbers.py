@@ -113,6 +113,14 @@ def pinned(package: str) -> str:
     return found.partition("==")[2].partition(";")[0].strip()
 
 
+def predict_themselves() -> float:
+    """The percentage of tokens that the final norm and the head turn into themselves, without any layer."""
+    weights = heads.model().weights
+    embedding = weights["model.embed_tokens.weight"]
+    logits = mx.fast.rms_norm(embedding, weights["model.norm.weight"], 1e-6) @ embedding.T
+    return float(100 * mx.mean(mx.argmax(logits, axis=-1) == mx.arange(embedding.shape[0])).item())
+
+
 def draws() -> int:
     """What the tests of 1.7.5 draw for each row."""
     text = (TESTS / "week1" / "test_day7_task5.py").read_text(encoding="utf-8")
@@ -266,6 +274,7 @@ SENTENCES: list[tuple[str, str, Callable[[], bool]]] = [
         "number just below 1 is 0.996",
         lambda: mx.array([0.997, 0.9981], dtype=mx.bfloat16).astype(mx.float32).tolist() == [1 - 2**-8, 1.0],
     ),
+    ("week1/day5.md", "89 % of the vocabulary's tokens", lambda: round(predict_themselves()) == 89),
     ("week1/day5.md", "74 times as large", lambda: round(V / vocabulary()) == 74),
     ("week1/day6.md", "400 times here", lambda: len(ranks()) == 400),
     ("week1/day7.md", "It samples 2000 times", lambda: draws() == 2000),

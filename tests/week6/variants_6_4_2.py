@@ -50,7 +50,7 @@ known.change(
     "retried-after-the-first",
     (BROKEN, ""),
     fact="an answer that breaks off is begun again on another replica",
-    question="The client has read two tokens. What does it read next?",
+    question="The client has read the beginning of an answer. What does it read next?",
 )
 known.change(
     "retried-after-a-late-rejection",

@@ -164,7 +164,8 @@ def short() -> str:
     caption = (
         f"A and B, two prompts of {LONG} tokens, are waiting when C arrives with a prompt of {SHORT} tokens. The token "
         f"budget is {BUDGET}. Measured in processed tokens, the TTFT of A, B and C is {a}, {b} and {c} with "
-        f"<code>chunked_prefill</code>, and {d}, {e} and {f} with <code>shared_prefill</code>."
+        f"<code>chunked_prefill</code>, and {d}, {e} and {f} with <code>shared_prefill</code>. Each counts from the "
+        f"request's arrival: C arrives when {BUDGET} tokens have been processed."
     )
     return canvas.figure("short-3-2", "A short prompt after two long ones, under two policies", about, caption)
 
@@ -184,7 +185,7 @@ def _mark(canvas: Canvas, state: str, left: float, right: float, level: float) -
 def traded() -> str:
     """Return the trade-off of the token budget, for the requests of the figure."""
     lines = [
-        "| Prefill | TPOT of the decoding requests | Max ITL of the decoding requests | TTFT of the long prompt |",
+        "| Prefill | Largest TPOT of A, B and C | Max ITL of A, B and C | TTFT of the long prompt |",
         "|:--|--:|--:|--:|",
     ]
     for name, budget in (("unchunked", 0), *((f"token budget {b}", b) for b in (16, 8, 6, 4))):

@@ -122,8 +122,8 @@
     start() {
       Object.assign(this.view, this.data.first);
       for (const name of ["layer", "head", "row", "of"]) this.bind(name);
-      new ResizeObserver(() => this.wedges()).observe(this.$("#level").parentElement);
       this.leaves = all(this.data.boxes).filter(({ parts }) => !parts.length);
+      new ResizeObserver(() => (this.reserve(), this.wedges())).observe(this.$(".map"));
       this.steps(2500, { box: this.leaves[0].path });
       delete this.onKey; // the arrow keys go from box to box
       this.shadowRoot.addEventListener("click", ({ target }) => {
@@ -220,6 +220,21 @@
         `${found ? found.name : "The engine"}${where.join("")}: ${weights} % of the weights, ${time} % of the time` +
           `${found?.parts.length || !found ? `; ${level.length} boxes in it` : ""}.`,
       );
+    }
+
+    /** Where engine, layer and head stand beside each other, make room for the tallest box, so that no step moves the page. */
+    reserve() {
+      const [map, panel, crumbs] = [".map", "#panel", ".crumbs"].map((name) => this.$(name));
+      if (map.clientWidth === this.measured) return;
+      this.measured = map.clientWidth;
+      for (const { style } of [map, crumbs]) style.minHeight = "";
+      const beside = [".whole", ".layer", ".head"].every((name) => this.$(name)?.offsetHeight);
+      if (!beside) return;
+      const shown = panel.innerHTML;
+      const heights = this.leaves.map((leaf) => ((panel.innerHTML = this.large(leaf)), map.offsetHeight));
+      panel.innerHTML = shown;
+      map.style.minHeight = `${Math.max(...heights)}px`;
+      crumbs.style.minHeight = `${this.$("#next").offsetHeight}px`;
     }
 
     /** The engine, its layer that is chosen, and a head of it. */

@@ -65,7 +65,7 @@
     }
 
     get end() {
-      return Math.ceil(Math.max(...this.run.map((attempt) => attempt[5])) / 4);
+      return Math.ceil(Math.max(...[0, 1].flatMap((policy) => this.under(policy).map((attempt) => attempt[5]))) / 4);
     }
 
     get at() {

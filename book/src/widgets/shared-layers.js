@@ -72,7 +72,8 @@
       const of = (set) => left + ((set + 0.5) * width) / sets - (CELL + GAP) / 2;
       const ways = owners.slice(0, at).map((set, i) => `<path class="${i === at - 1 ? "now" : "way"}" d="M${of(set) + CELL / 2} ${CELL - 3}L${x(i) + CELL / 2} ${ROW}"/>`);
       const names = ["sets", "layers", "caches"].map((name, i) => `<text x="0" y="${i * ROW + 15}">${name}</text>`);
-      const drawn = owners.map((set, i) => box(i === at - 1 ? "now" : "axis", x(i), ROW, set) + `<path class="way" d="M${x(i) + CELL / 2} ${ROW + CELL - 4}V${2 * ROW}"/>` + box(i < at ? "cache" : "empty", x(i), 2 * ROW, i));
+      names.push(`<text x="0" y="${ROW + 40}">set used</text>`);
+      const drawn = owners.map((set, i) => box(i === at - 1 ? "now" : "axis", x(i), ROW, i) + `<text x="${x(i) + CELL / 2 + 4}" y="${ROW + 40}">${set}</text><path class="way" d="M${x(i) + CELL / 2} ${ROW + CELL - 4}V${2 * ROW}"/>` + box(i < at ? "cache" : "empty", x(i), 2 * ROW, i));
       this.$("#ways").setAttribute("viewBox", `0 0 ${left + width} ${2 * ROW + CELL}`);
       Object.assign(this.$("#ways").style, { minWidth: `${0.9 * (left + width)}px`, maxWidth: `${1.6 * (left + width)}px` });
       this.$("#ways").innerHTML = [...names, ...ways, ...Array.from({ length: sets }, (_, set) => box("set", of(set), 0, set)), ...drawn].join("");
