@@ -10,7 +10,7 @@ from tiny_llm.fused_qkv.layouts import split_qkv
 from tiny_llm_course.measuring.clock import Program, Table, peak_memory, seconds
 
 # What the book draws of the table.
-CHART = ("lines", "MiB at the peak", ("with weights: MiB", "without weights: MiB"))
+CHART = ("lines", "MiB at the peak", ("yours: MiB", "MLX's: MiB"))
 
 E, H, H_KV, D = 256, 6, 2, 64  # the embedded model's
 CALLS = 128  # single-token calls per run, so that it is long enough to time
@@ -35,7 +35,7 @@ def measure(quick: bool = False) -> Table:
     )
     (_, _, _, first, _, _), *_, (length, _, _, last, weights, without) = rows
     return Table(
-        ("tokens", "separate: ms", "fused: ms", "speed-up", "with weights: MiB", "without weights: MiB"),
+        ("tokens", "separate: ms", "fused: ms", "speed-up", "yours: MiB", "MLX's: MiB"),
         rows,
         f"One fused projection is {first:.2f} times as fast as three for a single token and {last:.2f} times as fast "
         f"for {length} tokens. Over {length} tokens, attention that returns its weights peaks at {weights:.0f} MiB, "

@@ -1,4 +1,4 @@
-"""Characters that a loop reads: with every result whole, and with long results cut."""
+"""Thousands of characters that a loop reads: with whole results, and with results cut to 2,000 characters."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from tiny_llm.agent.model import Answer
 from tiny_llm_course.measuring.clock import Table
 
 # What the book draws of the table.
-CHART = ("lines", "thousand characters read by the model", ("whole: 1000", "cut: 1000", "appended: 1000"))
+CHART = ("lines", "thousand characters read by the model", ("whole results", "cut results", "appended only"))
 
 LINE = "test_dog.py::test_blue PASSED\n"
 RESULT = 12_000  # characters of each result
@@ -38,7 +38,7 @@ def measure(quick: bool = False) -> Table:
         cut, _ = _read(steps, CUT)
         rows.append((steps, whole / 1e3, cut / 1e3, new / 1e3, whole / new))
     return Table(
-        ("steps", "whole: 1000", "cut: 1000", "appended: 1000", "ratio"),
+        ("steps", "whole results", "cut results", "appended only", "ratio"),
         tuple(rows),
         f"In {rows[-1][0]} steps the model reads {rows[-1][4]:.0f} times what the conversation contains in the end.",
     )

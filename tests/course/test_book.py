@@ -1,5 +1,6 @@
 """The book is built, and what it says is held against the course: its names, commands, outputs, links and numbers."""
 
+import itertools
 import json
 import re
 import subprocess
@@ -209,6 +210,18 @@ def test_generated_files_are_current() -> None:
 @pytest.mark.parametrize("page", sorted(SOURCE.rglob("*.md")), ids=page_id)
 def test_every_fence_has_a_language(page: Path) -> None:
     assert not [fence.line for fence in fences(page) if not fence.language]
+
+
+@every_page
+def test_no_line_of_a_paragraph_begins_as_a_list_item(page: Path) -> None:
+    """Markdown would end the paragraph there: "p\n+ 5" is a bullet. The book's own bullets are hyphens."""
+    text = re.sub(r"(?ms)^ *(```+|~~~+|\$\$).*?^ *\1", "", page.read_text(encoding="utf-8"))
+    item = re.compile(r"( *)([-+*]|\d+[.)]) ")
+    for before, line in itertools.pairwise(["", *text.splitlines()]):
+        if found := item.match(line):
+            prose = before.strip() and not item.match(before) and not before.startswith(f"{found[1]} ")
+            assert not prose, f"a list begins at {line!r}"
+            assert found[2] not in "+*", f"no bullet of the book: {line!r}"
 
 
 @every_page

@@ -59,7 +59,7 @@ known.change(
         "A, E = np.where(E < 0, through_origin, A), np.maximum(0.0, E)",
         "A, E = through_origin, np.zeros_like(E)",
     ),
-    fact="E is always 0, as in a straight line through log(loss) and log(N)",
+    fact="E is always 0, as in the power law A * N**-alpha",
     question="Text has an entropy that no model can remove. Which term is it, and what does log(loss) look like "
     "with it?",
 )  # fmt: skip

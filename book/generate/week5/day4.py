@@ -148,9 +148,10 @@ def sizes() -> str:
 
 
 def grid() -> list[float]:
-    """Return the sizes at which the widget draws a law: evenly spaced logarithms."""
-    params = [run["params"] for run in recorded()]
-    return [float(f"{n:.4g}") for n in np.geomspace(min(params), REACH * max(params), 25)]
+    """Return the sizes at which the widget draws a law: the runs' own, and evenly spaced logarithms between them."""
+    params = [float(run["params"]) for run in recorded()]
+    evenly = [float(f"{n:.4g}") for n in np.geomspace(min(params), REACH * max(params), 25)]
+    return sorted([*params, *(n for n in evenly if all(abs(math.log(n / own)) > 0.05 for own in params))])
 
 
 @functools.cache

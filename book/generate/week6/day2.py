@@ -67,23 +67,44 @@ def parts_of_the_sum() -> list[Any]:
 
 
 def halves() -> str:
-    """Draw a row-parallel product: two partial sums, and their sum."""
+    """Draw a row-parallel product: the cut of the inputs and of down_proj, two partial sums, and their sum."""
     rows = parts_of_the_sum()
     top = max(float(np.abs(row).max()) for row in rows)
-    canvas, left, cell = Canvas(), 74.0, 18.0
+    canvas, left, cell = Canvas(), 84.0, 17.0
+    cut_matrix(canvas, left, cell * SHOWN)
+    above = canvas.bottom + 34
+    canvas.text(left - 10, above - 8, "output", "small", "end")
+    for output in range(0, SHOWN, 5):
+        canvas.text(left + (output + 0.5) * cell, above - 8, str(output), "small mono", "middle")
     for i, (name, row) in enumerate(zip(("rank 0", "rank 1", "all_sum"), rows, strict=True)):
-        y = i * 30.0 + (12 if i == 2 else 0)
+        y = above + i * 30.0 + (12 if i == 2 else 0)
         canvas.text(left - 10, y + 14, name, "strong" if i == 2 else "", "end")
         squares(canvas, left, y, row[None], cell, "stream", top)
-    canvas.path([(left, 65), (left + cell * SHOWN, 65)], "line")
+    canvas.path([(left, above + 65), (left + cell * SHOWN, above + 65)], "line")
     first = [number(float(row[0]), 4) for row in rows]
     about = f"Output 0 is {first[0]} on rank 0, {first[1]} on rank 1, and {first[2]} in total."
     caption = (
-        f"The first {SHOWN} of the 256 values that the MLP of layer 0 adds to the residual stream for the last token "
-        f"of \u201c{TEXT}\u201d. Above the line are the partial sums that two ranks compute with their halves of "
-        f"down_proj. Below it is their sum. Hollow squares are negative."
+        "Two ranks divide the inputs and columns of down_proj. The squares are the "
+        f"first {SHOWN} of the 256 values that the MLP of layer 0 adds to the residual stream for the last token "
+        f"of \u201c{TEXT}\u201d. Above the line are the ranks' partial sums. "
+        "Below it is their sum. Hollow squares are negative."
     )
     return canvas.figure("halves-6-2", "Two partial sums", about, caption)
+
+
+def cut_matrix(canvas: Canvas, left: float, width: float) -> None:
+    """Draw the inputs of down_proj and the matrix, to scale, each cut in two halves."""
+    config, _ = model()
+    inner, gap = config.intermediate_size, 6.0
+    half, height = (width - gap) / 2, width * config.hidden_size / inner
+    canvas.text(left - 10, 33, "inputs", "", "end")
+    canvas.text(left - 10, 46 + height / 2, "down_proj", "", "end")
+    for rank in range(2):
+        x, own = left + rank * (half + gap), range(rank * inner // 2, (rank + 1) * inner // 2)
+        canvas.text(x + half / 2, 14, f"rank {rank}", "strong", "middle")
+        canvas.rect(x, 23, half, 12, f"fill series-{rank}")
+        canvas.rect(x, 42, half, height, f"fill series-{rank}")
+        canvas.text(x + half / 2, 42 + height + 17, f"columns {span(own)}", "small", "middle")
 
 
 def span(own: range) -> str:

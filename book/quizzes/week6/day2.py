@@ -38,9 +38,10 @@ def shared_head(program: Any) -> str:
     "layer return?",
     why="The sum of the partial products is 6, and the bias is added once.",
     mistakes={
-        "bias-on-every-rank": "Each rank added the bias before the sum, so it counts three times.",
-        "averaged": "x @ W.T is a sum over all inputs, not a mean over the ranks.",
-        "bias-missing": "That is the sum without the bias.",
+        "bias-on-every-rank": "Three times 2 + 1 is 9.",
+        "averaged": "The mean of 2, 2 and 2 is 2, and the bias makes it 3. But each rank has a part of one sum over "
+        "all inputs.",
+        "bias-missing": "Three times 2 is 6.",
     },
 )
 def bias(program: Any) -> str:

@@ -95,7 +95,7 @@
       this.say(
         at === 0 ? "No element has been loaded."
           : `Load ${at - 1}: thread ${thread} gets element ${own.at(-1)}, and the SIMD-group touches ${many(now.length, "line")}. ` +
-            (at === each ? `In all, ${many(fetched.length, "line")} ${fetched.length === 1 ? "is" : "are"} moved ${(total / fetched.length).toFixed(2).replace(/\.?0+$/, "")} times on average.` : ""),
+            (at === each ? `The elements are in ${many(fetched.length, "line")}, and ${total === fetched.length ? "each line was moved once" : `${many(total, "line")} were moved`}.` : ""),
       );
     }
   }

@@ -158,7 +158,7 @@
       const grew = step > 1 && now.largest > before.largest && before.largest > -Infinity;
       const [l, added] = [four(before.total), four(now.total - before.total * now.kept)];
       const kept = grew
-        ? `The maximum rose from ${number(before.largest)} to ${number(now.largest)}, so l = ${l} × e^(${number(before.largest)} − ${number(now.largest)}) + ${added} = ${l} × ${four(now.kept)} + ${added} = ${four(now.total)}, and o is rescaled by the same factor.`
+        ? `The maximum rose from ${four(before.largest)} to ${four(now.largest)}, so l = ${l} × e^(${four(before.largest)} − ${four(now.largest)}) + ${added} ≈ ${l} × ${four(now.kept)} + ${added} = ${four(now.total)}, and o is rescaled by the same factor.`
         : step > 1 && before.largest > -Infinity ? `The maximum stayed, so nothing was rescaled: l = ${l} + ${added} = ${four(now.total)}.` : "";
       const { page, tables } = this.data;
       const where = page && step ? `Entry ${step - 1} of the block table is page ${tables[this.view.table][step - 1]}. ` : "";

@@ -34,6 +34,8 @@
           .ranks p { margin: 0; padding: 0.4em 0.6em; border: 1px solid var(--line); border-radius: 6px; }
           .ranks.sum { border: 2px solid var(--links, #06c); border-radius: 8px; padding: 0.4em; }
           .ranks b { display: block; }
+          .whole { display: block; height: 0.7em; margin: 0.15em 0 0.4em; border: 1px solid var(--line); }
+          .whole i { display: block; height: 100%; min-width: 2px; background: var(--links, #06c); }
         </style>`;
     }
 
@@ -58,20 +60,22 @@
       return { ...this.view, name: STEPS[this.view.step], error, ranks, copies, sums: 2 * model.layers + 1 };
     }
 
-    /** What a rank holds, or has, at the present step. */
+    /** What a rank holds, or has, at the present step: words, and if it is a part, its ends and the size of the whole. */
     lines(rank) {
       const [query, key, mlp] = rank;
+      const [queries, keys, inner] = this.state.ranks.at(-1).map(([, end]) => end);
       const { hidden, head_dim } = this.data.models[this.view.model];
       const heads = query[1] - query[0];
-      const whole = [`all ${grouped(hidden)} numbers`];
+      const whole = [[`all ${grouped(hidden)} numbers`]];
+      const partial = [`${grouped(hidden)} partial sums`];
       return {
         norm: whole,
-        "q, k, v": [span(query, "query head"), span(key, "key-value head")],
-        attention: [`${count(heads, "head")}, ${grouped(heads * head_dim)} numbers`],
-        o: [span([query[0] * head_dim, query[1] * head_dim], "column"), `${grouped(hidden)} partial sums`],
+        "q, k, v": [[span(query, "query head"), query, queries], [span(key, "key-value head"), key, keys]],
+        attention: [[`${count(heads, "head")}, ${grouped(heads * head_dim)} numbers`, query, queries]],
+        o: [[span([query[0] * head_dim, query[1] * head_dim], "column"), query, queries], partial],
         all_sum: whole,
-        "gate, up": [span(mlp, "row")],
-        down: [span(mlp, "column"), `${grouped(hidden)} partial sums`],
+        "gate, up": [[span(mlp, "row"), mlp, inner]],
+        down: [[span(mlp, "column"), mlp, inner], partial],
       }[STEPS[this.view.step]];
     }
 
@@ -87,7 +91,11 @@
         if (i === step) item.setAttribute("aria-current", "step");
         else item.removeAttribute("aria-current");
       });
-      const cards = ranks.map((rank, i) => `<p><b>rank ${i}</b>${this.lines(rank).map(escape).join("<br>")}</p>`);
+      const bar = ([from, to], all) => `<span class="whole"><i style="margin-left: ${(100 * from) / all}%; width: ${(100 * (to - from)) / all}%"></i></span>`;
+      const line = ([words, part, all]) => `<span>${escape(words)}</span>${part ? bar(part, all) : "<br>"}`;
+      const alike = name === "norm" || name === "all_sum"; // all ranks have the same
+      const named = alike && ranks.length > 1 ? [[`ranks 0 to ${ranks.length - 1}`, ranks[0]]] : ranks.map((rank, i) => [`rank ${i}`, rank]);
+      const cards = named.map(([title, rank]) => `<p><b>${title}</b>${this.lines(rank).map(line).join("")}</p>`);
       this.$(".ranks").innerHTML = cards.join("");
       this.$(".ranks").className = name === "all_sum" ? "ranks sum" : "ranks";
       this.figures(error ? [] : [
