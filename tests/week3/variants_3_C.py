@@ -24,7 +24,7 @@ COMPARED = "assert _found(accept, target, draft) == _due(target, draft)"
 NOTHING_LEFT = "assert tuple(accept(*rows, [1], [0.9375, number])) == (0, token)"
 WRONG_SIZES = "((two, two, 3), (mx.full((4, 4), 0.25), two, 3), (three, two, 2), (three, two, 4))"
 WRONG_DRAFTS = "((1, 4), (3, 4), (2, 3))"
-TAKEN = 'raise AssertionError(f"takes {target.shape}, {draft.shape} and {len(uniforms)} uniforms for two tokens")'
+TAKEN = 'raise AssertionError(f"takes {target.shape}, {draft.shape} and {len(uniforms)} uniforms for {tokens} tokens")'
 
 
 known.change(
@@ -222,6 +222,8 @@ def agrees_call_by_call(accept, changed=list):
         (target, draft[:, :3], [0, 1], [0.0] * 3),
         (target, draft, draft_tokens, uniforms[:2]),
         (target, draft, draft_tokens, [*uniforms, 0.5]),
+        (target[:2], draft, draft_tokens, uniforms[:2]),
+        (target[:2], draft[:0], [], uniforms),
     ):
         try:
             accept(*case)

@@ -33,6 +33,8 @@ def check_accept(accept: Accept) -> None:
     two, three = mx.full((2, 4), 0.25), mx.full((3, 4), 0.25)
     for p, q, uniforms in ((two, two, 3), (mx.full((4, 4), 0.25), two, 3), (three, two, 2), (three, two, 4)):
         _is_refused(accept, p, q, [0.25] * uniforms)
+    _is_refused(accept, two, two, [0.25] * 2)  # as many rows as samples, but too few for two tokens
+    _is_refused(accept, two, two[:0], [0.25] * 3, tokens=0)
     for shape in ((1, 4), (3, 4), (2, 3)):
         _is_refused(accept, three, mx.full(shape, 0.25), [0.25] * 3)
 
@@ -78,10 +80,10 @@ def _due(target: Rows, draft: Rows) -> dict[tuple[int, ...], float]:
     return {text: share for text, share in due.items() if share}
 
 
-def _is_refused(accept: Accept, target: mx.array, draft: mx.array, uniforms: list[float]) -> None:
-    """Check that sizes which do not fit two draft tokens raise a ValueError."""
+def _is_refused(accept: Accept, target: mx.array, draft: mx.array, uniforms: list[float], tokens: int = 2) -> None:
+    """Check that sizes which do not fit the draft tokens raise a ValueError."""
     try:
-        accept(target, draft, [1, 2], uniforms)
+        accept(target, draft, [1, 2][:tokens], uniforms)
     except ValueError:
         return
-    raise AssertionError(f"takes {target.shape}, {draft.shape} and {len(uniforms)} uniforms for two tokens")
+    raise AssertionError(f"takes {target.shape}, {draft.shape} and {len(uniforms)} uniforms for {tokens} tokens")
