@@ -34,7 +34,7 @@ known.wrong("counts", fact="it counts", question="Does it?")(lambda *a, at=itert
 known.accepted("one-more")(lambda *a: solved[0](*a) + 1)
 known.accepted("no-offset-accepted")(lambda x, m, b=None: solved[0](x, m))
 known.change("no-place", ("x @ v", "x"), fact="nothing is wrong", question="Is it?")
-known.probe()(lambda program: "".nothing)
+known.probe()(lambda program: {}["nothing"])
 known.sized("x 2 x 3, slope 2")(lambda program: lambda: program(mx.ones((2, 3)), mx.ones(2)))
 """
 UNTIMED = """
@@ -76,7 +76,7 @@ def report():
         "1.1.3: the wrong program counts does something else each time",
         "1.1.3: the accepted program no-offset-accepted is named as a mistake",
         "1.1.3: the accepted program one-more is wrong on a probe",
-        "1.1.3: a probe ends in a AttributeError of the solution: str",
+        "1.1.3: a probe ends in a KeyError of the solution: a key",
         "1.1.3: the solution raises ValueError on x 2 x 3, slope 2: ",
         "1.1.2: compare has nothing to time: call known.sized or known.not_timed",
         "1.1.3: the change no-place: 'x @ v' occurs 0 times in basics:line, not once",

@@ -64,7 +64,7 @@ def test_graded_tests_import_the_libraries_of_maintainers_in_what_is_recorded_on
     tools = {"torch", *(tool.partition(">")[0].replace("-", "_") for tool in tools)}
     found, wrong = 0, []
     for file in ROOT.glob("tests/week*/test_*.py"):
-        # Each node with the innermost function that it stands in.
+        # Each node with the innermost function around it.
         nodes: list[tuple[ast.AST, str]] = [(ast.parse(file.read_text(encoding="utf-8")), "test_ at import")]
         while nodes:
             node, function = nodes.pop()

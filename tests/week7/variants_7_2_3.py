@@ -183,7 +183,7 @@ known.change(
     ("(?![dD][89a-fA-F])", ""),
     (r'[^"\\\x00-\x1f\ud800-\udfff]', r'[^"\\\x00-\x1f]'),
     ("kept = end", r'kept = at + len(re.sub(r"(\\u[dD][89abAB][0-9a-fA-F]{2}|[\ud800-\udbff])$", "", prefix[at:end]))'),
-    fact="half a surrogate pair is dropped at the end of the prefix only, and kept if the string goes on",
+    fact="half a surrogate pair is dropped at the end of the prefix only, and kept if the string continues",
     question="After the first half comes a letter. Can you encode the completed string as UTF-8?",
 )
 known.change(

@@ -40,9 +40,8 @@ from .small_changes import SmallChanges
 
 CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
-DEGENERATE = re.compile(
-    r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0(?![.\d])"
-)  # a case with an axis of size 1, or an argument 0
+# A case with an axis of size 1, or an argument 0.
+DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0(?![.\d])")
 
 
 class Diagnosis(NamedTuple):

@@ -146,10 +146,9 @@ def compare(
     """Check type, shape, dtype, NaN and infinity, then values within `allowed`; raise the first failure."""
 
     def fail(kind: Kind, headline: str, *lines: str) -> None:
-        found = "" if fields or kind in (Kind.TYPE, Kind.DTYPE) else of_arrays(
-            to_float64(actual), expected, float(np.max(allowed, initial=0.0)), dtype
-        )  # fmt: skip
-        lines += (f"compared  {found}",) * bool(found)
+        if kind not in (Kind.TYPE, Kind.DTYPE) and not fields:
+            found = of_arrays(to_float64(actual), expected, float(np.max(allowed, initial=0.0)), dtype)
+            lines += (f"compared  {found}",) * bool(found)
         raise CheckFailed(Finding(kind, headline, lines, case, size, indirect=indirect, swept=swept))
 
     if type(actual) is not mx.array:  # not isinstance: a subclass could override shape, dtype and ==

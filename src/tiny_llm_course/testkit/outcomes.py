@@ -40,7 +40,7 @@ class Stopped:
         except Exception:
             message = ""
         if isinstance(error, KeyError):  # how a program calls its keys is its own
-            return Stopped(kind)
+            message = "a key"
         if isinstance(error, OSError) and error.strerror:  # not the path, which may be a temporary one
             message = error.strerror
         found = re.match(r"\[(\w+)\]|(\w+)\(\)", message) or re.search(r"'([^']*)'", message)

@@ -103,9 +103,9 @@ def _orders(actual: Numbers, expected: Numbers, equal: Equal) -> Iterator[str]:
             places = f"{by} place{'s' * (by > 1)}"
             if theirs[by:].size >= FEWEST and not equal(theirs[by:], theirs[:-by]):
                 if equal(mine[by:], theirs[:-by]):
-                    yield f"along axis {axis}, the expected numbers stand {places} too late"
+                    yield f"along axis {axis}, the expected numbers are {places} too late"
                 if equal(mine[:-by], theirs[by:]):
-                    yield f"along axis {axis}, the expected numbers stand {places} too early"
+                    yield f"along axis {axis}, the expected numbers are {places} too early"
     if equal(np.sort(actual, axis=None), np.sort(expected, axis=None)):
         yield "holds the expected numbers in another order"
 
