@@ -274,7 +274,7 @@ def test_commands_exist(page: Path) -> None:
         if words[0] not in scripts | PROGRAMS:
             wrong.append(typed)
         elif command:
-            options = {option for parameter in command.params for option in parameter.opts}
+            options = {option for parameter in command.get_params(click.Context(command)) for option in parameter.opts}
             wrong += [typed for word in words if word.startswith("--") and word.strip(".,;:)") not in options]
     assert not wrong
 

@@ -205,7 +205,7 @@ class Room:
     def held(self) -> str:
         """Log the requests in the scheduler."""
         there = sorted(request.prompt[0] for request in (*self.scheduler.running, *self.scheduler.waiting))
-        return f"{now():g} s: {' and '.join(map(str, there)) or 'no request'} in the scheduler"
+        return f"{now():g} s: {' and '.join(map(str, there)) or 'none'} in the scheduler"
 
 
 def asked(name: int, most: int = 3, gain: int = 1, before: int = 0) -> Request:

@@ -42,7 +42,7 @@ def played(program: Any, name: str) -> list[str]:
     "2 s: 100 gets 102, 2 watched",
     "3 s: 100 gets 103 length, 3 watched",
     "3 s: through",
-    "103 s: no request in the scheduler",
+    "103 s: none in the scheduler",
 )
 async def one_caller(room: Room) -> list[str]:
     await room.caller(asked(100))
@@ -57,7 +57,7 @@ async def one_caller(room: Room) -> list[str]:
     "2 s: 200 gets 201, 2 watched",
     "3 s: 200 gets 202 length, 3 watched",
     "3 s: through",
-    "103 s: no request in the scheduler",
+    "103 s: none in the scheduler",
 )
 async def another_one_in_the_middle_of_a_step(room: Room) -> list[str]:
     first = room.caller(asked(100))
@@ -74,7 +74,7 @@ async def another_one_in_the_middle_of_a_step(room: Room) -> list[str]:
     "3 s: 200 gets 205 length, 3 watched",
     "4 s: 100 gets 102 length, 4 watched",
     "4 s: through",
-    "104 s: no request in the scheduler",
+    "104 s: none in the scheduler",
 )
 async def two_requests_of_one_caller(room: Room) -> list[str]:
     """One prefills for two steps, the other gains two tokens per step."""
@@ -88,7 +88,7 @@ async def two_requests_of_one_caller(room: Room) -> list[str]:
     "11 s: 200 gets 201, 2 watched",
     "12 s: 200 gets stop, 3 watched",
     "12 s: through",
-    "112 s: no request in the scheduler",
+    "112 s: none in the scheduler",
 )
 async def the_next_one_after_a_while_ends_with_an_eos_token(room: Room) -> list[str]:
     """No request is there in between, and no step runs. The EOS token is not output."""
@@ -109,7 +109,7 @@ async def the_next_one_after_a_while_ends_with_an_eos_token(room: Room) -> list[
     "4 s: 200 gets 204, 4 watched",
     "5 s: 200 gets 205 length, 5 watched",
     "5 s: through",
-    "105 s: no request in the scheduler",
+    "105 s: none in the scheduler",
 )
 async def a_slow_reader(room: Room) -> list[str]:
     await asyncio.wait([room.caller(asked(100, 5), rests=3.5), room.caller(asked(200, 5))])
@@ -117,11 +117,11 @@ async def a_slow_reader(room: Room) -> list[str]:
 
 
 @scene(
-    "9 s: no request in the scheduler",
+    "9 s: none in the scheduler",
     "1 s: 100 gets 101, 1 watched",
     "11 s: 100 gets 102 103 length, 3 watched",
     "11 s: through",
-    "111 s: no request in the scheduler",
+    "111 s: none in the scheduler",
 )
 async def a_reader_who_comes_back_when_all_is_done(room: Room) -> list[str]:
     reader = room.caller(asked(100), rests=10.0)
@@ -140,7 +140,7 @@ async def a_reader_who_comes_back_when_all_is_done(room: Room) -> list[str]:
     "3 s: 200 gets 203, 3 watched",
     "4 s: 200 gets 204 length, 4 watched",
     "4 s: through",
-    "104 s: no request in the scheduler",
+    "104 s: none in the scheduler",
 )
 async def a_caller_who_stops_reading(room: Room) -> list[str]:
     """`aclose` after the first update, while the next step runs."""
@@ -162,7 +162,7 @@ async def a_caller_who_stops_reading(room: Room) -> list[str]:
     "3 s: 200 gets 203, 3 watched",
     "4 s: 200 gets 204 length, 4 watched",
     "4 s: through",
-    "104 s: no request in the scheduler",
+    "104 s: none in the scheduler",
 )
 async def a_caller_who_is_cancelled_during_a_step(room: Room) -> list[str]:
     gone, other = room.caller(asked(100, 50)), room.caller(asked(200, 4))
@@ -177,11 +177,11 @@ async def a_caller_who_is_cancelled_during_a_step(room: Room) -> list[str]:
 
 
 @scene(
-    "2.5 s: no request in the scheduler",
+    "2.5 s: none in the scheduler",
     "1 s: 100 gets 101, 1 watched",
     "1 s: 200 gets 201, 1 watched",
     "1.5 s: cancelled",
-    "102.5 s: no request in the scheduler",
+    "102.5 s: none in the scheduler",
 )
 async def a_caller_of_two_who_is_cancelled_twice(room: Room) -> list[str]:
     """As a server does when it closes a connection. The second cancellation comes before the step ends."""
@@ -202,7 +202,7 @@ async def a_caller_of_two_who_is_cancelled_twice(room: Room) -> list[str]:
     "4 s: 100 gets 104 length, 4 watched",
     "4 s: through",
     "0.7 s: cancelled",
-    "104 s: no request in the scheduler",
+    "104 s: none in the scheduler",
 )
 async def a_caller_who_is_gone_before_its_turn(room: Room) -> list[str]:
     """It is submitted during a step, and cancelled before the step ends."""
@@ -218,11 +218,11 @@ async def a_caller_who_is_gone_before_its_turn(room: Room) -> list[str]:
 
 
 @scene(
-    "1.5 s: no request in the scheduler",
+    "1.5 s: none in the scheduler",
     "0 s: ValueError",
     "2.5 s: 300 gets 301 length, 1 watched",
     "2.5 s: through",
-    "102.5 s: no request in the scheduler",
+    "102.5 s: none in the scheduler",
 )
 async def a_second_request_that_is_refused(room: Room) -> list[str]:
     """The scheduler rejects the second of two, so the first is not served either."""
@@ -241,7 +241,7 @@ async def a_second_request_that_is_refused(room: Room) -> list[str]:
     "3 s: 300 gets 301, 2 watched",
     "4 s: 300 gets 302 length, 3 watched",
     "4 s: through",
-    "104 s: no request in the scheduler",
+    "104 s: none in the scheduler",
     slots=2,
     fails=[2],
 )
@@ -256,7 +256,7 @@ async def a_step_that_fails(room: Room) -> list[str]:
     "1 s: EngineFailed, from RuntimeError",
     "3 s: 300 gets 301 length, 1 watched",
     "3 s: through",
-    "103 s: no request in the scheduler",
+    "103 s: none in the scheduler",
     fails=[1],
     early=True,
 )
@@ -275,7 +275,7 @@ async def a_step_that_fails_before_anybody_runs(room: Room) -> list[str]:
     "3 s: through",
     "1.5 s: EngineClosed",
     "3 s: EngineClosed",
-    "103 s: no request in the scheduler",
+    "103 s: none in the scheduler",
 )
 async def closed_with_time_enough(room: Room) -> list[str]:
     first = room.caller(asked(100))
@@ -291,11 +291,11 @@ async def closed_with_time_enough(room: Room) -> list[str]:
 
 @scene(
     "3 s: closed",
-    "3 s: no request in the scheduler",
+    "3 s: none in the scheduler",
     "3 s: EngineClosed",
     "1 s: 200 gets 201 length, 1 watched",
     "1 s: through",
-    "103 s: no request in the scheduler",
+    "103 s: none in the scheduler",
     slots=2,
 )
 async def closed_before_all_have_ended(room: Room) -> list[str]:
@@ -313,7 +313,7 @@ async def closed_before_all_have_ended(room: Room) -> list[str]:
     "1 s: EngineClosed",
     "1 s: 200 gets 201, 1 watched",
     "1 s: EngineClosed",
-    "101 s: no request in the scheduler",
+    "101 s: none in the scheduler",
 )
 async def closed_in_the_middle_of_a_step(room: Room) -> list[str]:
     """That step's tokens are reported before the callers get the error, and no other step follows."""
@@ -324,7 +324,7 @@ async def closed_in_the_middle_of_a_step(room: Room) -> list[str]:
     return [f"{now():g} s: closed"]
 
 
-@scene("1 s: closed", "1 s: no request in the scheduler", "0.5 s: cancelled", "101 s: no request in the scheduler")
+@scene("1 s: closed", "1 s: none in the scheduler", "0.5 s: cancelled", "101 s: no request in the scheduler")
 async def closed_when_the_last_one_has_left(room: Room) -> list[str]:
     """The step with its request is still running."""
     gone = room.caller(asked(100, 50))
@@ -337,11 +337,11 @@ async def closed_when_the_last_one_has_left(room: Room) -> list[str]:
 
 @scene(
     "1 s: closed",
-    "1 s: no request in the scheduler",
+    "1 s: none in the scheduler",
     "1 s: 100 gets 101, 1 watched",
     "1 s: EngineClosed",
     "1 s: EngineClosed",
-    "101 s: no request in the scheduler",
+    "101 s: none in the scheduler",
 )
 async def closed_while_two_are_on_their_way(room: Room) -> list[str]:
     """Both are one caller's. The first is submitted after the running step, the second not at all."""
@@ -355,11 +355,11 @@ async def closed_while_two_are_on_their_way(room: Room) -> list[str]:
 
 @scene(
     "1 s: closed",
-    "1 s: no request in the scheduler",
+    "1 s: none in the scheduler",
     "1 s: 100 gets 101, 1 watched",
     "1 s: EngineClosed",
     "1 s: EngineClosed",
-    "101 s: no request in the scheduler",
+    "101 s: none in the scheduler",
 )
 async def closed_while_one_is_on_its_way(room: Room) -> list[str]:
     """It is submitted after the running step, and also gets the error."""
@@ -375,7 +375,7 @@ async def closed_while_one_is_on_its_way(room: Room) -> list[str]:
     "1 s: 100 gets 101, 1 watched",
     "4.5 s: 100 gets 102, 2 watched",
     "4.5 s: EngineFailed, from RuntimeError",
-    "104.5 s: no request in the scheduler",
+    "104.5 s: none in the scheduler",
     fails=[3],
 )
 async def a_step_that_fails_while_a_reader_rests(room: Room) -> list[str]:
@@ -384,13 +384,13 @@ async def a_step_that_fails_while_a_reader_rests(room: Room) -> list[str]:
     return []
 
 
-@scene("0 s: through", "100 s: no request in the scheduler")
+@scene("0 s: through", "100 s: none in the scheduler")
 async def no_requests_at_all(room: Room) -> list[str]:
     await room.caller()
     return []
 
 
-@scene("0 s: closed", "0 s: EngineClosed", "100 s: no request in the scheduler")
+@scene("0 s: closed", "0 s: EngineClosed", "100 s: none in the scheduler")
 async def closed_with_nobody_there(room: Room) -> list[str]:
     await room.engine.close(5.0)
     found = [f"{now():g} s: closed"]
