@@ -37,6 +37,7 @@ _GCC = (
     "-fno-finite-loops",
     "-fno-aggressive-loop-optimizations",
     "-fno-reorder-blocks",
+    "-fno-tree-sink",  # a load before a bounds check stays there, where a GPU may execute it
     "-fmax-errors=1",
     f"-Werror=frame-larger-than={STACK}",
     "-Wno-maybe-uninitialized",

@@ -15,6 +15,20 @@ NORM = RMS_NORM[0]
 
 BOUNDS = [
     Planted(Kind.OUT_OF_BOUNDS, AXPY, "i >= x_shape[0]", "i > x_shape[0]", ("out[i] = alpha",), "[100]"),
+    Planted(
+        Kind.OUT_OF_BOUNDS,
+        AXPY,
+        """    if (i >= x_shape[0]) {
+        return;
+    }
+    out[i] = alpha * x[i] + y[i];""",
+        """    float sum = alpha * x[i] + y[i];
+    if (i < x_shape[0]) {
+        out[i] = sum;
+    }""",
+        ("float sum =",),
+        "[100]",
+    ),
     Planted(Kind.OUT_OF_BOUNDS, TREE, "partial[t + step]", "partial[t + 2 * step]", ("partial[t] +=",), "256"),
     Planted(
         Kind.OUT_OF_BOUNDS,
