@@ -112,6 +112,8 @@ CASES = {
     "a list": Case("probe", '["a.py"]', _plain, None, ("JSON", "object")),
     "a list for a tool that needs more": Case("other", '["path"]', _plain, None, ("JSON", "object")),
     "a number alone": Case("probe", "3", _plain, None, ("JSON", "object")),
+    "null alone": Case("probe", "null", _plain, None, ("JSON", "object")),
+    "an empty list": Case("probe", "[]", _plain, None, ("JSON", "object")),
     "required arguments that are empty": Case("probe", EMPTY, lambda: [Probe(required=json.loads(EMPTY))], EMPTY),
     "a missing argument": Case("other", '{"first": 3}', _plain, None, ("path",)),
     "an unknown argument": Case("probe", '{"file": "a.py"}', _plain, None, ("file", "path, first, share")),

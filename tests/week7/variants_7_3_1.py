@@ -26,6 +26,7 @@ for each in (
     "all arguments",
     "one of two types",
     "one of the values",
+    "a value in another form",
     "a malformed call",
     "no such tool",
     "no JSON",
@@ -34,6 +35,7 @@ for each in (
     "a list for one of the values",
     "a missing argument",
     "an unknown argument",
+    "an argument of a tool that has none",
     "true as an integer",
     "a text as a number",
     "none of the values",
@@ -102,10 +104,26 @@ known.change(
     question="The model wrote `file` for `path`. Does it ever learn that?",
 )
 known.change(
+    "anything-without-properties",
+    ("if name not in properties:", "if properties and name not in properties:"),
+    ("_check(name, value, properties[name])", "_check(name, value, properties.get(name, {}))"),
+    fact="a tool whose schema has no `properties` is called with any arguments",
+    question="A schema names no arguments, and the call has one. Which of your checks sees it?",
+)
+known.change(
     "any-json",
     ("if not isinstance(arguments, dict):", "if False:"),
     fact="arguments that are JSON but no object reach the tool or raise",
     question='What are the names of the arguments in ["a.py"]?',
+)
+known.change(
+    "values-compared-as-text",
+    (
+        'not any(_equal(value, each) for each in schema["enum"])',
+        'json.dumps(value) not in [json.dumps(each) for each in schema["enum"]]',
+    ),
+    fact="1.0 does not pass for a 1 in an enum, because values are compared as text or by their type",
+    question="An enum has the levels 1 and 2, and the model writes 1.0. What does your code compare?",
 )
 known.change(
     "values-hashed",
@@ -127,6 +145,12 @@ known.change(
     ('return f"{result[:half]}\\n[{len(result) - 2 * half} characters omitted]\\n{end}"', "return result[:longest]"),
     fact="a long result loses its end",
     question="Where does a test run print its summary?",
+)
+known.change(
+    "counted-from-the-limit",
+    ("[{len(result) - 2 * half} characters", "[{len(result) - longest} characters"),
+    fact="the number of omitted characters is the result's length minus `longest`",
+    question="longest is 7, and 100 characters come. How many of them does the model read?",
 )
 known.change(
     "all-of-it-after-half",
