@@ -30,9 +30,10 @@ for each in (
     "a malformed call",
     "no such tool",
     "no JSON",
+    "no text at all",
     "a list",
+    "an empty list",
     "brackets without an end",
-    "a list for one of the values",
     "a missing argument",
     "an unknown argument",
     "an argument of a tool that has none",
@@ -126,13 +127,10 @@ known.change(
     question="An enum has the levels 1 and 2, and the model writes 1.0. What does your code compare?",
 )
 known.change(
-    "values-hashed",
-    (
-        'not any(_equal(value, each) for each in schema["enum"])',
-        'isinstance(value, bool) or value not in set(schema["enum"])',
-    ),
-    fact="the values of an enum are put into a set, in which a list can be neither stored nor looked up",
-    question="The model writes a list where one of the levels 1 and 2 is wanted. What does your check raise?",
+    "nothing-for-no-arguments",
+    ("json.loads(call.arguments)", 'json.loads(call.arguments or "{}") or {}'),
+    fact="an empty text, null and an empty list are taken for an object without arguments",
+    question="Is `[]` a JSON object, and what is `[] or {}` in Python?",
 )
 known.change(
     "parser-s-error-lost",
