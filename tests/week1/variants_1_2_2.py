@@ -204,6 +204,27 @@ known.change(
     fact="sines and cosines have no head axis, so the positions broadcast along the heads",
     question="x is N x L x H x D. Counted from the end, which axis do the positions of your table broadcast along?",
 )
+ROTATED = "rotated = [first * cos - second * sin, first * sin + second * cos]"
+for name, wide, places, wrong in (
+    ("doubled-as-for-halves", "mx.concatenate([t, t], axis=-1)", "w[..., 0::2], w[..., 1::2]", True),
+    ("doubled-as-for-neighbors", "mx.repeat(t, 2, axis=-1)", "mx.split(w, 2, axis=-1)", False),
+):
+    known.change(
+        name,
+        (
+            ROTATED,
+            f"""
+            if self.traditional is {wrong}:
+                (cos, cos2), (sin, sin2) = [({places}) for w in [{wide} for t in (cos, sin)]]
+                rotated = [first * cos - second * sin, first * sin2 + second * cos2]
+            else:
+                {ROTATED}
+            """,
+        ),
+        fact=f"`traditional` is {wrong} but the tables are widened to D columns as for {not wrong}, so the two features "
+        "of a pair get different angles",
+        question="For D = 6, which of your table's columns multiply the two features of pair 0?",
+    )
 known.change(
     "cosines-alone",
     ("first * cos - second * sin, first * sin + second * cos", "first * cos, second * cos"),
