@@ -127,6 +127,15 @@ known.change(
     question="The second of three chunks is in the middle of its prompt. Whose is the second row?",
 )
 known.change(
+    "zipped-with-all-chunks",
+    (
+        "[[next(tokens)] if chunk.num_logits else [] for chunk in chunks]",
+        "[[token] if chunk.num_logits else [] for chunk, token in zip(chunks, tokens)]",
+    ),
+    fact="row i is paired with chunk i, as if every chunk had a row",
+    question="The first of three chunks is in the middle of its prompt. Which row is the second chunk's?",
+)
+known.change(
     "unscored-left-out",
     ("[[next(tokens)] if chunk.num_logits else [] for chunk in chunks]", "[[token] for token in tokens]"),
     ("return [[] for _ in chunks]", "return []"),
@@ -144,6 +153,14 @@ known.change(
     ("return [[] for _ in chunks]", "return []"),
     fact="the result has no lists when no chunk has logits",
     question="How many lists are there for two chunks in the middle of their prompts?",
+)
+known.change(
+    "filtered-without-rows",
+    ("if not rows:\n    return [[] for _ in chunks]\n", ""),
+    (PENALIZED, f"{PENALIZED}\nfiltered = apply_filters(logits, params)"),
+    ("apply_filters(logits, params) + gumbel", "filtered + gumbel"),
+    fact="apply_filters is called even though no chunk has logits",
+    question="All chunks of a step end within their prompts. What is the largest top_k of no requests?",
 )
 known.change(
     "always-greedy",
@@ -174,6 +191,16 @@ known.change(
     ("apply_filters(logits, params) + ", "logits + "),
     fact="noise is added to the raw logits, without temperature and filters",
     question="What does apply_filters do, and where is it called?",
+)
+known.change(
+    "noise-times-temp",
+    (
+        "apply_filters(logits, params) + gumbel_noise(seeds, logits.shape[-1])",
+        "apply_filters(logits, params) + mx.array([[each.temp] for each in params]) * "
+        "gumbel_noise(seeds, logits.shape[-1])",
+    ),
+    fact="the noise is multiplied by temp although apply_filters has divided the logits by it",
+    question="A temp of 4 divides the logits by 4. By how much does your noise then outweigh them?",
 )
 known.change(
     "one-noise-for-all",
