@@ -161,13 +161,18 @@ known.change(
     fact="the sinks are evicted like all other tokens",
     question="Which tokens stay, however long the sequence becomes?",
 )
-known.change(
-    "sinks-written-over",
-    (PLACE, "position % (self._sinks + self._window)"),
-    ("alone = key.shape[2] == 1", "alone = False"),
-    fact="the sinks' slots are part of the ring and are overwritten on wrap-around",
-    question="No slot is free. Which one does the next token overwrite?",
-)
+for name, written in (
+    ("sinks-written-over", KEPT),
+    ("sinks-written-over-in-one-ring", "[p for p in range(before, end) if p >= end - self._sinks - self._window]"),
+):
+    known.change(
+        name,
+        (PLACE, "position % (self._sinks + self._window)"),
+        (KEPT, written),
+        ("alone = key.shape[2] == 1", "alone = False"),
+        fact="the sinks' slots are part of the ring and are overwritten on wrap-around",
+        question="No slot is free. Which one does the next token overwrite?",
+    )
 known.change(
     "only-what-is-kept",
     ("*recent)], mx.int32)", "*recent)], mx.int32)\ncut = max(0, key.shape[2] - self._window)"),
