@@ -114,7 +114,7 @@ known.change(
      "self.w = mx.dequantize(packed, *wide, group_size=group_size, bits=bits)"),
     ("y = _multiply(x, self.packed, self.scales, self.biases, self.group_size, self.bits)",
      "y = (x.astype(mx.float32) @ self.w.T).astype(x.dtype)"),
-    fact="the constructor dequantizes the whole matrix, and the layer keeps the floats",
+    fact="the whole matrix is dequantized once, and the layer keeps the floats",
     question="How many bytes does your layer hold, and how many do the packed weights take?",
 )  # fmt: skip
 known.change(
@@ -122,6 +122,12 @@ known.change(
     ("if inputs != described:", "if False:"),
     fact="packed weights and scales for different row lengths are accepted",
     question="What happens with packed weights for 256 inputs and scales for 512?",
+)
+known.change(
+    "eight-in-every-word",
+    ("packed.shape[-1] * 32 // bits", "packed.shape[-1] * 8"),
+    fact="eight weights are counted per word, even with 8 bits",
+    question="How many 8-bit weights does a uint32 hold?",
 )
 known.change(
     "always-groups-of-64",
