@@ -70,6 +70,20 @@ known.change(
     fact="dy is summed over its first axis only, which is right only if ids has one axis",
     question="ids is 2 x 3. Which shape has the gradient of one row of the table, and which one your sum?",
 )
+for name, line in (
+    ("two-axes-only", f"batch, length = ids.shape\n{ADDED}"),
+    (
+        "two-letters-only",
+        "chosen = (ids[..., None] == mx.arange(vocab_size)).astype(mx.float32)\n"
+        'return mx.einsum("nlv,nle->ve", chosen, dy.astype(mx.float32)).astype(dy.dtype)',
+    ),
+):
+    known.change(
+        name,
+        (ADDED, line),
+        fact="ids must have exactly two axes",
+        question="N.. stands for any number of axes. Which shape has ids for one sequence, and for one token?",
+    )
 known.change(
     "row-0-left-out",
     (ADDED, "table = table.at[ids].add(dy.astype(mx.float32))\ntable[0] = 0\nreturn table.astype(dy.dtype)"),
