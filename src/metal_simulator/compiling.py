@@ -37,7 +37,7 @@ _GCC = (
     "-fno-finite-loops",
     "-fno-aggressive-loop-optimizations",
     "-fno-reorder-blocks",
-    "-fno-tree-sink",  # a load before a bounds check stays there, where a GPU may execute it
+    "-fno-tree-sink",  # a load before a bounds check stays there
     "-fmax-errors=1",
     f"-Werror=frame-larger-than={STACK}",
     "-Wno-maybe-uninitialized",
@@ -52,6 +52,8 @@ _CLANG = (
     "-Werror=frame-larger-than",
     "-mllvm",
     "-tsan-instrument-func-entry-exit=0",
+    "-mllvm",
+    "-instcombine-code-sinking=0",  # as -fno-tree-sink
 )
 _LINK = ("-shared",) if sys.platform != "darwin" else ("-dynamiclib", "-undefined", "dynamic_lookup")
 

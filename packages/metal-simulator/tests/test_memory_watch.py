@@ -35,6 +35,11 @@ def test_a_right_function_has_no_fault(tmp_path: Path, checked: bool):
     ("old", "new", "what"),
     [
         ("i < n", "i <= n", "reads x[6], and x has 6 elements"),
+        (
+            "i < n; ++i) y[i] = 2 * x[i]",
+            "i <= n; ++i) { float v = x[i]; if (i < n) y[i] = 2 * v; }",
+            "reads x[6], and x has 6 elements",
+        ),
         ("y[i] =", "((float*)x)[i] =", "writes x[0], which is an input"),
         ("y[i] =", "y[i] +=", "reads y[0] before anything has been written there"),
         ("i = 0", "i = 1", "scale leaves y[0] unwritten"),
