@@ -126,15 +126,16 @@ known.change(
     fact="the tokens go to the first chunks, whichever chunks have logits",
     question="The second of three chunks is in the middle of its prompt. Whose is the second row?",
 )
-known.change(
-    "zipped-with-all-chunks",
-    (
-        "[[next(tokens)] if chunk.num_logits else [] for chunk in chunks]",
-        "[[token] if chunk.num_logits else [] for chunk, token in zip(chunks, tokens)]",
-    ),
-    fact="row i is paired with chunk i, as if every chunk had a row",
-    question="The first of three chunks is in the middle of its prompt. Which row is the second chunk's?",
-)
+for name, paired in (
+    ("zipped-with-all-chunks", "[[token] if chunk.num_logits else [] for chunk, token in zip(chunks, tokens)]"),
+    ("numbered-with-all-chunks", "[[found[i]] if chunk.num_logits else [] for i, chunk in enumerate(chunks)]"),
+):
+    known.change(
+        name,
+        ("[[next(tokens)] if chunk.num_logits else [] for chunk in chunks]", paired),
+        fact="row i is paired with chunk i, as if every chunk had a row",
+        question="The first of three chunks is in the middle of its prompt. Which row is the second chunk's?",
+    )
 known.change(
     "unscored-left-out",
     ("[[next(tokens)] if chunk.num_logits else [] for chunk in chunks]", "[[token] for token in tokens]"),
