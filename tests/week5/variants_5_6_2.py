@@ -48,6 +48,9 @@ known.probe_table(
         lambda given: program(*map(mx.zeros, given[0]), given[1]),
         [(((3,), (4,), (3,), (3,)), 0.1), (((3,), (3,), (3,), (1,)), 0.1), (((3, 4),) * 4, 0.1), (((3,),) * 4, 0.0)],
     ),
+    refused_if_broadcast=lambda program: refusals(
+        lambda shapes: program(*map(mx.zeros, shapes)), [((3,), (3,), (1,), (1,)), ((3,), (1,), (3,), (1,))]
+    ),
     half=lambda program: run(program, 7, dtype=mx.float16, count=64),
 )
 
@@ -147,6 +150,18 @@ known.change(
     ("if chosen.ndim != 1 or not chosen.size or any(shape != chosen.shape for shape in shapes):", "if False:"),
     fact="log-probabilities that are not one number per answer are not refused",
     question="What happens if the caller has not summed over the tokens?",
+)
+known.change(
+    "references-not-compared",
+    ("any(shape != chosen.shape for shape in shapes)", "shapes[1] != shapes[0] or shapes[3] != shapes[2]"),
+    fact="the references' shape is not compared with that of the policy's log-probabilities",
+    question="Three pairs come with references of shape (1,). What does the subtraction do?",
+)
+known.change(
+    "answers-not-compared",
+    ("any(shape != chosen.shape for shape in shapes)", "shapes[2] != shapes[0] or shapes[3] != shapes[1]"),
+    fact="chosen and rejected answers are each compared with their own reference, but not with each other",
+    question="There are three chosen answers and one rejected. How many pairs are that?",
 )
 
 
