@@ -100,6 +100,12 @@ known.change(
     question="mx.where passes a gradient to both of its branches. What does the other one make of a gradient of 0?",
 )
 known.change(
+    "overflow-beyond-a-threshold",
+    (LOSSES, "losses = mx.where(margin < -20, -margin, mx.log1p(mx.exp(-margin)))"),
+    fact="mx.where replaces the infinite loss of a pair that is wrong by far, but its gradient is still NaN",
+    question="The branch that mx.where does not take gets a gradient of 0. What is 0 times exp(1000)?",
+)
+known.change(
     "bounded-loss",
     (LOSSES, "losses = -mx.log(mx.maximum(mx.sigmoid(margin), 1e-12))"),
     fact="the sigmoid is kept above a small number, so a pair that is wrong by far has a bounded loss and no gradient",
