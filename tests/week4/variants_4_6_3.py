@@ -108,6 +108,12 @@ known.change(
     question="What does layer 0 write into the cache, and what would layer 1 then find for the same token?",
 )
 known.change(
+    "one-cache-for-all",
+    ("[KVCache() for _ in self.layers]", "[KVCache()] * len(self.layers)"),
+    fact="new_caches returns one cache several times, so all layers share it",
+    question="How many objects does [KVCache()] * 3 create?",
+)
+known.change(
     "cache-of-the-owner",
     ("layer(x, cache)", "layer(x, caches[self.layers.index(layer)])"),
     fact="a layer uses the cache of the first layer with the same weights",
@@ -148,7 +154,8 @@ known.change(
     fact="each stored layer runs once",
     question="Six layers, three stored: how many layers does a token pass through?",
 )
-# Both return one cache per stored layer. With each-once, the program runs no more layers than that.
+# With each-once, new_caches returns one cache per stored layer, whatever else the program does with its caches.
+known.together("cache-indexed-by-owner", "each-once", makes="a-cache-for-each-stored-layer")
 known.together("stored-layers-and-caches", "each-once", makes="a-cache-for-each-stored-layer")
 known.change(
     "order-ignored",
@@ -202,12 +209,6 @@ known.change(
     ("x = layer(x, cache)", "x = self.norm(layer(x, cache))"),
     fact="the final norm runs after every layer, and once more at the end",
     question="How often does the final norm apply to a token?",
-)
-known.change(
-    "every-layer-reads-the-embeddings",
-    ("layer(x, cache)", "layer(self.embedding(tokens), cache)"),
-    fact="every layer's input is the embeddings",
-    question="What is the input of the second use of the same weights?",
 )
 known.change(
     "caches-kept-in-the-model",
