@@ -271,7 +271,7 @@ known.together("prompt-one-by-one", "one-call-too-many", makes="one-by-one-to-th
 
 
 @known.wrong(
-    "logits-in-the-model-s-dtype",
+    "logits-in-the-model's-dtype",
     fact="the sampler gets the logits in the model's dtype",
     question="In which dtype does generate_tokens pass the logits to the sampler?",
 )
