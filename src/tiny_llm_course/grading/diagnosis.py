@@ -9,13 +9,14 @@ learner's result in all checks. Or a small repair of the learner's program makes
 Or there may be one mistake beside others. It is claimed for the first failure that exactly one known program explains:
 one that passes all checks that the learner's passes, and fails as the learner's does, by the same result or exception,
 in all its failures of that kind (of one test function in one way). In the case shown no other known program fails in
-that way, and a second case agrees, and not more contradict it. A degenerate case, such as an axis of size 1, in which
-many programs have one output, proves nothing. With an exception, which is weaker evidence, both must stop in the same
-cases; with a missing one, both must do the same on a probe. Elsewhere the learner's program may fail in another way,
-because of a second mistake. A task that is used is blamed only if all checks pass with the solution's.
+that way, and a second case agrees. A case that shows no result proves nothing, nor does a degenerate one, such as an
+axis of size 1, in which many programs have one output. With an exception, which is weaker evidence, both must stop in
+the same cases; with a missing one, both must do the same on a probe. Elsewhere the learner's program may fail in
+another way, because of a second mistake. A task that is used is blamed only if all checks pass with the solution's.
 """
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
@@ -156,11 +157,7 @@ class Checks:
         @cache
         def equal(item: pytest.Item, program: Variant) -> bool:
             failure = self.failures[item.name]
-            return failure is not None and failure.equals(self._of(program, item))
-
-        def contradicts(item: pytest.Item, program: Variant) -> bool:
-            failure = self.failures[item.name]
-            return failure is not None and failure.contradicts(self._of(program, item))
+            return failure is not None and failure.shows_result and failure.equals(self._of(program, item))
 
         def alone(item: pytest.Item, program: Variant) -> bool:
             rivals = (v for v in wrong if v not in program.mistakes and not refuted(v))
@@ -175,8 +172,8 @@ class Checks:
             stops = (has_stopped(self.failures[each.name]) == has_stopped(self._of(program, each)) for each in examples)
             if has_stopped(self.failures[item.name]) and not all(stops):
                 return False
-            alike = sum(equal(each, program) for each in telling)
-            return alike >= max(ENOUGH, sum(contradicts(each, program) for each in telling))
+            alike = (each for each in telling if equal(each, program))
+            return len([*itertools.islice(alike, ENOUGH)]) == ENOUGH
 
         first = {self._kind_of(item): item for item in reversed(telling)}  # of each kind
         one = explained(sorted(first.values(), key=self._rank)[:CASES], found.likely, explains)

@@ -22,6 +22,11 @@ class Failure(NamedTuple):
         """Whether the program itself raised."""
         return self.stopped is not None
 
+    @property
+    def shows_result(self) -> bool:
+        """Whether two equal ones have equal results: not if the check says only that some values differ."""
+        return self.finding.kind is not Kind.VALUES or isinstance(self.result, mx.array) or bool(got(self.finding))
+
     def like(self, other: "Failure | None") -> bool:
         """Return whether another program fails in the same case, by the same kind or exception."""
         if other is None:
