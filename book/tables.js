@@ -66,15 +66,13 @@
       return whole ? height > 35 : cell.offsetWidth < narrow && height > 85; // one line, four lines
     };
     const tight = tables.map(({ rows }) => rows.some((row) => [...row.cells].some(crowded)));
-    const wide = tables.map(({ table }, i) => {
-      const around = table.parentElement;
-      return phone.matches && (around.scrollWidth > around.clientWidth + 1 || tight[i]);
-    });
+    const crammed = tables.map(({ table: { parentElement: around } }, i) => tight[i] || around.scrollWidth > around.clientWidth + 1);
     tables.forEach(({ table, kind }, i) => {
-      // Once there is room, a table is crowded no longer: it keeps the room.
-      if (tight[i] && !phone.matches) table.parentElement.classList.add("roomy");
-      if (wide[i]) table.classList.add(...kind.split(" "));
-      if (wide[i] !== table.hasAttribute("role")) roles(table, wide[i]);
+      // Once there is room, a table is crammed no longer: it keeps the room.
+      if (crammed[i] && !phone.matches) table.parentElement.classList.add("roomy");
+      const cards = phone.matches && crammed[i];
+      if (cards) table.classList.add(...kind.split(" "));
+      if (cards !== table.hasAttribute("role")) roles(table, cards);
     });
   };
   for (const table of document.querySelectorAll("main .table-wrapper > table")) if (table.tHead) prepare(table);
