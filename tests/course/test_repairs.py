@@ -43,6 +43,7 @@ CASES = [
     ("return a - b", "swapped operands", 2, "return b - a"),
     ("return a / b", "a different operator", 2, "return a // b"),
     ("a += b\nreturn a", "an operator removed", 2, "a = b\nreturn a"),
+    ("a += b\nreturn a", "an update in place", 2, "a = a + b\nreturn a"),
     ("a = b\nreturn a", "an operator added", 2, "a = a + b\nreturn a"),
     ("return f(a, b)", "swapped arguments", 2, "return f(b, a)"),
     ("return min(a, b)", "a different function", 2, "return max(a, b)"),
@@ -136,6 +137,7 @@ FOUND = [
     ([repair(OFF, 7)], Kind.VALUES, [repair(OFF, 7)]),
     ([repair(OFF, 7)], Kind.NO_ERROR, None),
     ([repair(OFF, 7), repair(FIRST, 8)], Kind.NO_ERROR, [repair(FIRST, 8)]),
+    ([repair(FIRST, 7), repair("a copy", 8)], Kind.INPUT_CHANGED, [repair("a copy", 8)]),
 ]
 
 

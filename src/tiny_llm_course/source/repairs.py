@@ -32,6 +32,7 @@ SAID = {  # the kinds of repairs in the order in which they are tried, and what 
     "swapped arguments": "two arguments seem exchanged",
     "a different order of elements": "the order of elements seems wrong",
     "a different function": "the wrong function seems to be called",
+    "an update in place": "an object seems to be changed where a new one is needed",
     "a different dtype": "the dtype seems wrong",
     "a copy": "a copy seems missing",
     "an argument removed": "one argument seems too many",
