@@ -86,7 +86,10 @@ def function(body: str) -> str:
 @pytest.mark.parametrize(("body", "kind", "line", "then"), CASES, ids=range(len(CASES)))
 def test_a_repair_changes_one_place_and_says_where(body, kind, line, then):
     wanted = ast.unparse(ast.parse(function(then)))
-    found = [(each.kind, each.line, ast.unparse(each.program)) for each in repairs(function(body), "f", function(OURS))]
+    found = []
+    for each in repairs(function(body), "f", function(OURS)):
+        compile(each.program, "f.py", "exec")
+        found.append((each.kind, each.line, ast.unparse(each.program)))
     assert (kind, line, wanted) in found
 
 

@@ -138,7 +138,7 @@ def _place(value: Any, line: int) -> None:
     """Give new nodes the line of the node that they replace: the compiler asks for one."""
     for each in value if isinstance(value, list) else [value]:
         for node in ast.walk(each):
-            if "lineno" in node._attributes and not hasattr(node, "lineno"):
+            if "lineno" in node._attributes and not hasattr(node, "col_offset"):
                 vars(node).update(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0)
 
 
