@@ -207,7 +207,7 @@ def test_formulas_are_set(page):
 @on_a_phone
 def test_arrow_keys_scroll_what_is_too_wide(page, width):
     """And do not turn the page."""
-    page.goto("week1/day1.html")
+    page.goto("week1/day7.html")
     listing = page.locator("pre > code[tabindex='0']").first
     listing.focus()
     here = page.url
