@@ -38,7 +38,7 @@
         cell.append(whole);
       });
     }
-    tables.push({ table, rows, kind: figures ? "cards figures" : "cards" });
+    tables.push({ table, kind: figures ? "cards figures" : "cards" });
   };
   const roles = (table, on) => {
     const set = (parts, role) => [...parts].forEach((part) => (on ? part.setAttribute("role", role) : part.removeAttribute("role")));
@@ -55,12 +55,6 @@
     const full = new Set(many.filter(([, around]) => around.scrollWidth > around.clientWidth + 1).map(([, around]) => around));
     for (const [cell, around] of many) if (full.has(around)) cell.classList.remove("short");
     // All sizes are read before any table is changed: in turns, each of them would lay the page out anew.
-    const text = document.createRange();
-    const crowded = (cell) => {
-      text.selectNodeContents(cell);
-      return cell.offsetWidth < 150 && text.getBoundingClientRect().height > 85; // four lines
-    };
-    const tight = tables.map(({ rows }) => !phone.matches && rows.some((row) => [...row.cells].some(crowded)));
     const heights = () => tables.map(({ table }) => table.offsetHeight);
     const fits = tables.map(({ table: { parentElement: around } }) => around.scrollWidth <= around.clientWidth + 1);
     const plain = heights();
@@ -68,8 +62,6 @@
     const cards = heights();
     const wide = tables.map((_, i) => phone.matches && !(fits[i] && plain[i] <= 1.25 * cards[i]));
     tables.forEach(({ table }, i) => {
-      // Once there is room, a table is crowded no longer: it keeps the room.
-      if (tight[i]) table.parentElement.classList.add("roomy");
       if (!wide[i]) table.classList.remove("cards", "figures");
       if (wide[i] !== table.hasAttribute("role")) roles(table, wide[i]);
     });
