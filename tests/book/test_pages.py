@@ -105,6 +105,8 @@ def test_a_page_fits_a_phone(page, name, width):
         }
     """
     assert page.evaluate(wide) == []
+    code = "[...document.querySelectorAll('main pre > :is(.language-python, .language-cpp)')]"
+    assert page.evaluate(f"{code}.every((listing) => listing.scrollWidth <= listing.clientWidth)")
     scroll = """[...document.querySelectorAll("main *")].filter((part) =>
         part.clientWidth && ["auto", "scroll"].includes(getComputedStyle(part).overflowX))"""
     for each in (1280, width):
