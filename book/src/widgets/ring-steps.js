@@ -32,7 +32,7 @@
           ul { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18em), 1fr)); list-style: none; margin: 0.5em 0 0;
             padding: 0; min-height: 3.2em; }
           li { font-family: var(--mono-font, monospace); font-size: 0.9em; margin: 0.1em 0; }
-          @media (max-width: 340px) { .cells td { min-width: 0; } .cells th { padding-inline: 0; font-size: 0.78em; } }
+          @container (max-width: 268px) { .cells td { min-width: 0; } .cells th { padding-inline: 0; font-size: 0.78em; } }
         </style>`;
     }
 
