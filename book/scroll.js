@@ -6,7 +6,7 @@
   // A long name or path in a table may break; a short one, such as H_kv, stays whole, and so does the ending of a file.
   for (const name of document.querySelectorAll("main td code")) {
     name.innerHTML = name.innerHTML.replace(/([A-Za-z][.=](?=\w{4})|\w\w_|\w\/)(?=[A-Za-z]\w)/g, "$1<wbr>");
-    if (name.textContent.length > 18) name.innerHTML = name.innerHTML.replace(/([a-z]{3})(?=[A-Z][a-z]{2})/g, "$1<wbr>");
+    if (name.textContent.length > 13) name.innerHTML = name.innerHTML.replace(/([a-z]{3})(?=[A-Z][a-z]{2})/g, "$1<wbr>");
   }
   // The highlighter ends a number at its underscore.
   for (const code of document.querySelectorAll("main code.hljs")) {

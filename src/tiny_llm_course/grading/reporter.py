@@ -242,5 +242,7 @@ def _failure(finding: Finding, call: pytest.CallInfo[None]) -> Failure:
     kit, tests = (
         [f for f in frames if Path(f.f_code.co_filename).is_relative_to(d)] for d in (COURSE / "testkit", TESTS)
     )
-    result = next((frame.f_locals["actual"] for frame in kit[::-1] if "actual" in frame.f_locals), None)
+    result = next(
+        (frame.f_locals["actual"] for frame in [*kit[::-1], *tests[::-1]] if "actual" in frame.f_locals), None
+    )
     return Failure(finding, result=result, seen=seen_in(tests))
