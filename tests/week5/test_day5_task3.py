@@ -62,7 +62,7 @@ def test_task_3_save_square_matrices(tmp_path, form, rank):
     check_tensors(tensors, weights, form, case)
 
 
-@pytest.mark.parametrize(("rank", "alpha"), [(2, 3.0), (4, 4.0), (8, 16.0), (3, 1.0)])
+@pytest.mark.parametrize(("rank", "alpha"), [(2, 3.0), (4, 4.0), (8, 16.0), (3, 1.0), (4, 2.5), (2, 0.5)])
 def test_task_3_save_peft_config(tmp_path, rank, alpha):
     case = f"form 'peft', four projections, r {rank}, alpha {alpha}"
     config, _ = saved(tmp_path, drawn(3, rank=rank), alpha, "peft", case)
@@ -83,7 +83,7 @@ def test_task_3_save_number_of_a_layer(tmp_path, number):
     fail_if_different("wrong keys in lora_parameters", ["mlp.down_proj"], keys, case)
 
 
-@pytest.mark.parametrize(("rank", "alpha"), [(2, 3.0), (4, 4.0), (8, 16.0), (3, 1.0)])
+@pytest.mark.parametrize(("rank", "alpha"), [(2, 3.0), (4, 4.0), (8, 16.0), (3, 1.0), (4, 2.5), (2, 0.5)])
 def test_task_3_save_mlx_lm_config(tmp_path, rank, alpha):
     case = f"form 'mlx-lm', four projections, r {rank}, alpha {alpha}"
     config, _ = saved(tmp_path, drawn(4, rank=rank), alpha, "mlx-lm", case)
