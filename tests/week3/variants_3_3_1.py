@@ -218,12 +218,22 @@ known.change(
     fact="a free page can be retained, and is still allocated to another request",
     question="Page 3 is free, and a request retains it. What does the next allocate return?",
 )
-known.change(
-    "iterator-gone-through-twice",
-    ("pages = list(pages)", "pass"),
-    fact="pages from an iterator are validated, and then not counted",
-    question="How often can you iterate over a generator?",
+RETAINED = ("pages = list(pages)", "pass")
+DROPPED = (
+    "for page, count in dropped.items():\n    self._ref_counts[page] -= count",
+    "for page in pages:\n    self._ref_counts[page] -= 1",
 )
+for name, edits in (
+    ("iterator-gone-through-twice", [RETAINED]),
+    ("iterator-gone-through-twice-in-a-drop", [DROPPED]),
+    ("iterator-gone-through-twice-in-both", [RETAINED, DROPPED]),
+):
+    known.change(
+        name,
+        *edits,
+        fact="pages from an iterator are validated, and then not counted",
+        question="How often can you iterate over a generator?",
+    )
 known.change(
     "another-error",
     ("raise OutOfPages(", "raise ValueError("),
