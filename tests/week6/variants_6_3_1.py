@@ -96,12 +96,24 @@ known.change(
     fact="the backward pass of each pair comes before the forward pass",
     question="The last stage has no warm-up. Of which forward pass is its first backward pass?",
 )
-known.change(
-    "newest-first",
-    (REST, "[Pass(False, m) for m in range(micro_batches - 1, micro_batches - ahead - 1, -1)]"),
-    fact="the backward passes of the cool-down begin with the newest micro-batch",
-    question="In which order do the gradients arrive from the next stage?",
-)
+for name, edit in (
+    ("newest-first", (REST, "[Pass(False, m) for m in range(micro_batches - 1, micro_batches - ahead - 1, -1)]")),
+    (
+        "newest-first-after-the-last-forward-pass",
+        (
+            f"return order + {REST}",
+            f"order += {REST}\n"
+            "last = order.index(Pass(True, micro_batches - 1)) + 1\n"
+            "return order[:last] + order[last:][::-1]",
+        ),
+    ),
+):
+    known.change(
+        name,
+        edit,
+        fact="the backward passes of the cool-down begin with the newest micro-batch",
+        question="In which order do the gradients arrive from the next stage?",
+    )
 known.change(
     "no-cool-down",
     (f"return order + {REST}", "return order"),
