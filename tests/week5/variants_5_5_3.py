@@ -152,6 +152,12 @@ known.change(
     question="How many characters come before self_attn in a name of layer 7, and how many in a name of layer 11?",
 )
 known.change(
+    "characters-for-a-prefix",
+    ('re.sub(r"^model\\.layers\\.\\d+\\.", "", name)', 'name.lstrip("model.layers.0123456789")'),
+    fact="mlx-lm's keys lose all leading characters that occur in model.layers. or in a number",
+    question="What does 'self_attn'.lstrip('model') return?",
+)
+known.change(
     "last-parts-as-keys",
     (
         '{re.sub(r"^model\\.layers\\.\\d+\\.", "", name) for name in names}',
