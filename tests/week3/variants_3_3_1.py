@@ -136,6 +136,12 @@ known.change(
     question="Page 0 is freed, and then page 3. Which is the lowest free page?",
 )
 known.change(
+    "appended-to-the-heap",
+    ("heapq.heappush(self._free, page)", "self._free.append(page)"),
+    fact="freed pages are appended to the list that heappop takes from, so it is no longer a heap",
+    question="The list is [5], and page 3 is appended. Which page does heappop return?",
+)
+known.change(
     "taken-and-not-held",
     ("self._ref_counts[page] = 1", "self._ref_counts[page] = 0"),
     fact="an allocated page has reference count 0",
