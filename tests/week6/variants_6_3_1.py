@@ -72,7 +72,7 @@ known.change(
 
 
 @known.wrong(
-    "no-limit-of-the-warm-up-backward-passes-right",
+    "warm-up-of-missing-micro-batches",
     fact="the warm-up has passes of micro-batches that do not exist, where there are fewer than stages",
     question="Four stages and two micro-batches: how many forward passes can the first stage run?",
 )
