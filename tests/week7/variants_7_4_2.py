@@ -52,7 +52,8 @@ known.probe_table(
     much=much,
     much_in_a_line=lambda program: much(program, b"x" * 2_400_000),
     bytes_and_characters=lambda program: tuple(
-        read(program, letters.encode() * count + b"\n") for letters, count in (("\u00e9", 700), ("\u00e9z", 340))
+        read(program, letters.encode() * count + b"\n")
+        for letters, count in (("\u00e9", 700), ("\u00e9z", 340), ("\u00e9", 1200))
     ),
     limits_of_four=lambda program: tuple(read(program, b"aaaa\n" * 4, 1, None, most) for most in (13, 14, 20, 26, 27)),
 )
@@ -89,13 +90,6 @@ known.change(
     question="max_chars is 20, and the lines have 12 characters each. How long is your result?",
 )
 known.change(
-    "texts-alone-are-counted",
-    ("if shown and length + len(line) > max_chars:", "if shown and length + len(text) > max_chars:"),
-    ("length += len(line)", "length += len(text)"),
-    fact="max_chars counts the texts alone, without numbers, spaces and line breaks",
-    question="A line is `     1  a` with a line break. How many characters does the model get?",
-)
-known.change(
     "a-line-is-skipped",
     (
         "if shown and length + len(line) > max_chars:\n"
@@ -120,18 +114,34 @@ known.change(
     question="How many characters, and how many bytes, are in 'd\u00e9j\u00e0'?",
 )
 CUT = 'text = codecs.getincrementaldecoder("utf-8")("replace").decode(body, final=not rest)'
+AFTER_CHARACTERS = [
+    ("lines.readline(MAX_LINE + 1)", "lines.readline(4 * MAX_LINE + 1)"),
+    ("piece[:MAX_LINE]", "piece[: 4 * MAX_LINE]"),
+    ('if b"\\0" in body:', 'if b"\\0" in body[:MAX_LINE]:'),
+]
+CUT_TEXT = """text = body.decode(errors="replace")
+if len(text) > MAX_LINE:
+    text, rest = text[:MAX_LINE], """
 known.change(
     "cut-after-characters",
-    ("lines.readline(MAX_LINE + 1)", "lines.readline(4 * MAX_LINE)"),
-    ('piece[:MAX_LINE].removesuffix(b"\\n")', 'piece.removesuffix(b"\\n")'),
-    ('if b"\\0" in body:', 'if b"\\0" in body[:MAX_LINE]:'),
-    (CUT, """text = body.decode(errors="replace")
-if len(text) > MAX_LINE:
-    text = text[:MAX_LINE]
-    rest = size - len(text.encode()) - piece.endswith(b"\\n")"""),
+    *AFTER_CHARACTERS,
+    (CUT, f"{CUT_TEXT}size - len(text[:MAX_LINE].encode()) - piece.endswith(b'\\n')"),
     fact="a line is cut after MAX_LINE characters instead of MAX_LINE bytes",
     question="A line has 700 times the letter \u00e9. How many bytes does it have, and how many of them are shown?",
-)  # fmt: skip
+)
+known.change(
+    "cut-and-counted-in-characters",
+    *AFTER_CHARACTERS,
+    (CUT, f"{CUT_TEXT}rest + len(text) - MAX_LINE"),
+    fact="a line is cut after MAX_LINE characters instead of bytes, and N in `[+N bytes]` counts characters, too",
+    question="A line has 1,200 times the letter \u00e9. How many bytes does it have, and how many are not shown?",
+)
+known.change(
+    "line-break-left-out-counted",
+    ('- piece.endswith(b"\\n")', '- (piece.endswith(b"\\n") and size <= MAX_LINE + 1)'),
+    fact="N in `[+N bytes]` also counts the line break",
+    question="A line has 1,001 bytes and then a line break. How many of the line's bytes follow the first 1,000?",
+)
 known.change(
     "half-a-character",
     ("final=not rest", "final=True"),
@@ -182,7 +192,7 @@ known.change(
 
 known.change(
     "a-whole-line",
-    ("lines.readline(MAX_LINE + 1)", "lines.readline()"),
+    ("lines.readline(16_384)", "lines.readline()"),
     fact="each line is read into memory as a whole, however long it is",
     question="A file has 4 GB and no line break. How much of it do you read at once?",
 )
