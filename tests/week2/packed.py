@@ -107,7 +107,7 @@ class TableModel:
     """A model that looks the logits after a token up in a table, V x V; records its inputs."""
 
     def __init__(self, table: mx.array, case: str = "") -> None:
-        self.table, self.case = table, case
+        self.logits, self.case = table, case
         self.seen: list[list[int]] = []
 
     def __call__(self, tokens: Any, caches: Any = None, all_positions: bool = False) -> mx.array:
@@ -116,7 +116,7 @@ class TableModel:
             got = shape_words(tokens.shape) if isinstance(tokens, mx.array) else type_words(tokens)
             raise CheckFailed(Finding(Kind.SHAPE, f"the model was given {got}, expected tokens, 1 x L", (), self.case))
         self.seen.append([int(token) for token in tokens[0]])
-        logits = self.table[self.rows(tokens)]
+        logits = self.logits[self.rows(tokens)]
         return logits if all_positions else logits[:, -1:]
 
     def rows(self, tokens: mx.array) -> mx.array:
@@ -129,7 +129,7 @@ class ContextModel(TableModel):
 
     def rows(self, tokens: mx.array) -> mx.array:
         """Return the row of the table for each position."""
-        return mx.cumsum(tokens.astype(mx.int32), axis=-1) % len(self.table)
+        return mx.cumsum(tokens.astype(mx.int32), axis=-1) % len(self.logits)
 
 
 def perplexity64(logits: Array64, texts: list[list[int]], context: bool = False, *, r: Round = exact) -> Array64:

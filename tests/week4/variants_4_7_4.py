@@ -205,8 +205,7 @@ known.change(
 known.change(
     "partners-and-angles-in-halves",
     (ROTATED, HALVES.format("mx.concatenate([-second, first_of_pair], axis=-1)")),
-    fact="the angles and the partners of the features are arranged in two halves, although traditional=True leaves x as "
-    "it is",
+    fact="the features have angles and partners in two halves, although traditional=True pairs adjacent ones",
     question="D is 6 and traditional is True. What is feature 1 multiplied by, and what is added to the product?",
 )
 known.change(

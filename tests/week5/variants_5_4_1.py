@@ -193,6 +193,13 @@ known.change(
     question="How often does the docstring say that loss_and_grads is called?",
 )  # fmt: skip
 known.change(
+    "skipped-without-a-gradient",
+    ("own_loss, own_grads = loss_and_grads(params, batch)",
+     "if count.item() == 0:\n    continue\nown_loss, own_grads = loss_and_grads(params, batch)"),
+    fact="a micro-batch without targets is skipped, and no gradient is returned if all of them are",
+    question="Every row of a step is padding. Which names must the gradients have, and where do you get them?",
+)  # fmt: skip
+known.change(
     "divided-by-the-counts-so-far",
     (
         SHARE,
