@@ -137,7 +137,7 @@ known.change(
     question="A line has 1,200 times the letter \u00e9. How many bytes does it have, and how many are not shown?",
 )
 known.change(
-    "line-break-left-out-counted",
+    "line-break-counted",
     ('- piece.endswith(b"\\n")', '- (piece.endswith(b"\\n") and size <= MAX_LINE + 1)'),
     fact="N in `[+N bytes]` also counts the line break",
     question="A line has 1,001 bytes and then a line break. How many of the line's bytes follow the first 1,000?",
