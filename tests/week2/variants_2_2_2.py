@@ -111,6 +111,12 @@ known.change(
     question="Which weights does a Qwen3 layer have that a Qwen2.5 layer does not?",
 )
 known.change(
+    "a-norm-for-each-head",
+    ("2 * c.head_dim if", "queries + keys if"),
+    fact="each head has query and key norms of its own (Qwen3)",
+    question="What is the shape of q_norm.weight?",
+)
+known.change(
     "no-biases",
     ("else queries + 2 * keys)", "else 0)"),
     fact="the biases (Qwen2.5) are not counted",
@@ -228,6 +234,21 @@ known.change(
     ("2 * groups * storage.scale_size", "groups * storage.scale_size"),
     fact="each group has only one number beside its packed weights",
     question="What is needed besides the packed weights to dequantize them?",
+)
+known.change(
+    "scales-of-16-bits",
+    ("groups * storage.scale_size", "groups * 2"),
+    fact="scales and biases of the groups take 16 bits each, whatever scale_size is",
+    question="Which field of Storage does your program never read?",
+)
+known.change(
+    "rows-unpacked",
+    (
+        "ends = matrix(step.batch * step.length, c.hidden_size)",
+        "ends = step.batch * step.length * c.hidden_size * storage.size",
+    ),
+    fact="the embedding rows are not packed",
+    question="What does the docstring of Storage say about the embedding?",
 )
 known.change(
     "ends-unpacked",
