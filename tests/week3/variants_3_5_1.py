@@ -217,6 +217,12 @@ known.change(
     question="Which calls does the docstring of `clock` name?",
 )
 known.change(
+    "insert-counts-twice",
+    ("last, found = self._walk(tokens)", "last, found = self._walk(tokens)\nself.clock += 1"),
+    fact="an insert advances the clock twice",
+    question="Two of your methods advance the clock. Does one of them call the other?",
+)
+known.change(
     "match-does-not-cut",
     ("return self._walk(tokens)[1]", "return self._walk(tokens, False)[1]"),
     ("def _walk(self, tokens: Sequence[int])", "def _walk(self, tokens, cut=True)"),
