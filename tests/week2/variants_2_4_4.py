@@ -112,6 +112,24 @@ known.change(
     question="Two threads unpack different rows into a panel. Which rows does it hold?",
 )
 known.change(
+    "last-tile-starts-earlier",
+    ("int t = 0;", ""),
+    (
+        "for (; t + TILE <= tokens; t += TILE)",
+        "for (int u = 0, t = std::min(0, tokens - TILE); u < tokens; u += TILE, t = std::min(u, tokens - TILE))",
+    ),
+    (REST, "\n\n"),
+    fact="the last tile starts early enough to be full, even if there are fewer tokens than in a tile",
+    question="Three tokens in tiles of 12: at which token does your last tile start?",
+)
+known.change(
+    "last-tile-always-whole",
+    ("t + TILE <= tokens", "t < tokens"),
+    (REST, "\n\n"),
+    fact="the last tile has TILE tokens, although fewer may be left",
+    question="13 tokens in tiles of 12: which tokens does the second tile hold?",
+)
+known.change(
     "last-panel-lost",
     ("(outputs + WIDTH - 1) / WIDTH", "outputs / WIDTH"),
     fact="rows that do not fill a panel are not computed",
