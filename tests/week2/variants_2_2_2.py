@@ -129,12 +129,6 @@ known.change(
     question="Which projections of a Qwen2.5 layer have biases, and how long is each?",
 )
 known.change(
-    "query-bias-missing",
-    ("else queries + 2 * keys)", "else 2 * keys)"),
-    fact="the bias of the query projection (Qwen2.5) is not counted",
-    question="Which projections of a Qwen2.5 layer have biases, and how long is each?",
-)
-known.change(
     "biases-for-all",
     ("(2 * c.head_dim if", "(queries + 2 * keys + 2 * c.head_dim if"),
     fact="Qwen3 also has biases",
@@ -239,6 +233,12 @@ known.change(
     "scales-of-16-bits",
     ("groups * storage.scale_size", "groups * 2"),
     fact="scales and biases of the groups take 16 bits each, whatever scale_size is",
+    question="Which field of Storage does your program never read?",
+)
+known.change(
+    "scales-like-unpacked-numbers",
+    ("groups * storage.scale_size", "groups * storage.size"),
+    fact="scales and biases of the groups take `size` bytes each, like unpacked numbers",
     question="Which field of Storage does your program never read?",
 )
 known.change(
