@@ -216,12 +216,17 @@ known.change(
     fact="only insert advances the clock",
     question="Which calls does the docstring of `clock` name?",
 )
-known.change(
-    "insert-counts-twice",
-    ("last, found = self._walk(tokens)", "last, found = self._walk(tokens)\nself.clock += 1"),
-    fact="an insert advances the clock twice",
-    question="Two of your methods advance the clock. Does one of them call the other?",
-)
+WALK = "last, found = self._walk(tokens)"
+for name, edit in (
+    ("insert-counts-first-and-walks", (WALK, f"self.clock += 1\n{WALK}")),
+    ("insert-walks-and-counts-again", (WALK, f"{WALK}\nself.clock += 1")),
+):
+    known.change(
+        name,
+        edit,
+        fact="an insert advances the clock twice",
+        question="Two of your methods advance the clock. Does one of them call the other?",
+    )
 known.change(
     "match-does-not-cut",
     ("return self._walk(tokens)[1]", "return self._walk(tokens, False)[1]"),
