@@ -35,9 +35,10 @@ ONE_BY_ONE = """
 
 known.change(
     "one-core",
-    ("pool().run(panels, 1,", "pool().run(panels, panels,"),
+    ("pool().run(panels, 1, [&](int begin, int end) {", "{\n  const int begin = 0, end = panels;"),
+    ("});", "}"),
     fact="one core computes all rows",
-    question="How many chunks does `run` split the panels into, and which thread gets the second one?",
+    question="Which rows does a second core compute?",
 )
 known.change(
     "tokens-divided",
