@@ -62,7 +62,7 @@ def tree_refuses(program):
         except ValueError:
             found.append(1)
         pool.release(own)
-        found += [tree.clock, pool.num_free]
+        found += [tree.clock, pool.num_free, *(node.last_access for _, node in descendants(tree.root))]
     return mx.array(found)
 
 
@@ -318,6 +318,16 @@ known.change(
         """,
     ),
     fact="an insert that raises has already advanced the clock and updated last_access",
+    question="What has your insert changed before it finds that the tokens do not fit the pages?",
+)
+known.change(
+    "refused-after-counting",
+    (
+        "if len(tokens) != self.page_size * len(pages):",
+        "self.clock += 1\nif len(tokens) != self.page_size * len(pages):",
+    ),
+    (WALK, f"self.clock -= 1\n{WALK}"),
+    fact="an insert that raises has already advanced the clock",
     question="What has your insert changed before it finds that the tokens do not fit the pages?",
 )
 known.change(
