@@ -120,7 +120,7 @@ known.change(
         "for (int u = 0, t = std::min(0, tokens - TILE); u < tokens; u += TILE, t = std::min(u, tokens - TILE))",
     ),
     (REST, "\n\n"),
-    fact="the last tile starts early enough to be full, even if there are fewer tokens than in a tile",
+    fact="the last tile starts early enough to be full, even if there are fewer tokens than a tile holds",
     question="Three tokens in tiles of 12: at which token does your last tile start?",
 )
 known.change(

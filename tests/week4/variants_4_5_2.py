@@ -99,7 +99,7 @@ known.change(
 known.change(
     "tokens-not-flattened",
     ("tokens = x.reshape(-1, x.shape[-1])", "tokens = x"),
-    fact="gather takes the first axis of x for all tokens",
+    fact="gather takes each entry of x's first axis for one token, even if x has more leading axes",
     question="x is 2 x 4 x 6. How many tokens has it, and what is x[1]?",
 )
 known.change(
