@@ -53,6 +53,7 @@ CASES = [
     ("return f(a, b=1)", "an argument removed", 2, "return f(a)"),
     ("return x.sum()", "a different axis", 2, "return x.sum(axis=-1)"),
     ("return list(x)", "a call removed", 2, "return x"),
+    ("a = 1\nif b:\n    a = 2\nreturn a", "a branch removed", 3, "a = 1\npass\nreturn a"),
     ("a = 1\nx.clear()\nreturn a", "a statement removed", 3, "a = 1\npass\nreturn a"),
     ("a = 1\nb = a\nreturn b", "a different order of statements", 2, "b = a\na = 1\nreturn b"),
     ("for a in x:\n    b += a\n    return b", "different indentation", 2, "for a in x:\n    b += a\nreturn b"),
@@ -116,7 +117,7 @@ def test_without_the_function_there_is_nothing_to_repair(text):
     assert not list(repairs(text, "f", ""))
 
 
-FIRST, SECOND = KINDS[:2]
+FIRST, SECOND = KINDS[1:3]
 
 
 def repair(kind: str, line: int) -> Repair:

@@ -18,6 +18,7 @@ from .text import Definition, bound_name, definitions, end_line, mentioned, name
 OUTSIDE = {"os", "shutil", "subprocess", "signal", "socket", "open", "Path", "unlink", "rmdir", "rename", "mkdir"}
 OUTSIDE |= {"touch", "write_text", "write_bytes", "kill"}
 SAID = {  # the kinds of repairs in the order in which they are tried, and what is said if one makes all checks pass
+    "a branch removed": "the branch seems one too many",
     "a different comparison": "the comparison seems wrong",
     "a different condition": "the condition seems wrong",
     "a test for None": "0, or something empty, seems to be taken for None",
@@ -173,7 +174,8 @@ def _of_block(parent: ast.AST, field: str, index: int, scope: Scope) -> Iterator
         return
     for each in scope.statements:
         yield site("a statement added before it", [*before, each, node, *after])
-    yield site("a statement removed", [*before, ast.Pass(), *after])
+    kind = "a branch removed" if isinstance(node, ast.If) else "a statement removed"
+    yield site(kind, [*before, ast.Pass(), *after])
     if after and not isinstance(node, ast.Return):
         yield site("a different order of statements", [*before, after[0], node, *after[1:]])
     if isinstance(node, BLOCKS):
