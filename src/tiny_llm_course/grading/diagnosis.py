@@ -40,7 +40,7 @@ from .small_changes import SmallChanges
 
 CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
-PART = 5  # one in so many failures, if they show no array: words and counts are equal by luck more often
+PART = 5  # more than one in so many failures, if they show no array: words and counts are equal by luck more often
 # A case with an axis of size 1, or an argument 0.
 DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0(?![.\d])")
 
@@ -174,7 +174,7 @@ class Checks:
             if has_stopped(self.failures[item.name]) and not all(stops):
                 return False
             failure = self.failures[item.name]
-            enough = ENOUGH if failure and failure.has_array else max(ENOUGH, len(telling) // PART)
+            enough = ENOUGH if failure and failure.has_array else max(ENOUGH, len(telling) // PART + 1)
             alike = (each for each in telling if equal(each, program))
             return len([*itertools.islice(alike, enough)]) == enough
 
@@ -184,9 +184,9 @@ class Checks:
         return (failure, one[1]) if one and failure else None
 
     def _is_example(self, item: pytest.Item) -> bool:
-        """Return whether a check failed, against an oracle, in a case that is not the smallest or a large one."""
-        failure, searched = self.failures[item.name], getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        return failure is not None and not (failure.finding.swept or failure.finding.indirect or searched)
+        """Return whether a check failed, against an oracle, in a case that a learner can look at."""
+        failure = self.failures[item.name]
+        return failure is not None and not (failure.finding.swept or failure.finding.indirect)
 
     def _rank(self, item: pytest.Item) -> Any:
         return self._finding(item).rank()
