@@ -53,10 +53,11 @@ def by_other_parts(program):
 
 
 def matrices(program):
-    """Return whether each matrix is built: 0 if once, 1 if more often, -1 if not by the given parts."""
+    """Return which matrices are built: 0 each once, 1 those of the layers more often, 2 only others, -1 too few."""
     parts = Counting()
     made(program, whole_of(QWEN3, 43, 6, 2), 2, "cycle", parts)
-    return mx.sign(mx.array(len(parts.made) - 15))
+    often = len(parts.made) > 15
+    return mx.array(-1 if len(parts.made) < 15 else often * (1 if parts.made.count("mlp.up_proj") > 2 else 2))
 
 
 def numbers_of_caches(program):
