@@ -58,16 +58,10 @@ known.not_timed("it takes a microsecond")
 SPREAD = "estimate if estimate <= LONGEST else LONGEST // 2 + estimate % (LONGEST // 2)"
 PACE = "(now - self._left[0]) / len(self._left) if self._left else FIRST_GUESS"
 known.change(
-    "one-too-many",
-    ("if missing <= 0:", "if missing <= 1:"),
-    fact="one request more than max_inside is admitted",
-    question="The limit is two, and two are inside. What happens to the next one?",
-)
-known.change(
-    "refused-for-ever",
-    ("if count > self.max_inside:", "if count > 10**9:"),
-    fact="a group larger than max_inside gets a Retry-After",
-    question="Five want to enter where four is the limit. When should they retry?",
+    "part-of-a-group-fits",
+    ("if missing <= 0:", "if self.inside < self.max_inside:"),
+    fact="a group is admitted as soon as one slot is free, even if it needs more",
+    question="One slot is free, and three arrive. How many are inside then?",
 )
 known.change(
     "always-a-second",
@@ -134,6 +128,12 @@ known.change(
     ("missing = self.inside + count - self.max_inside", "missing = min(1, self.inside + count - self.max_inside)"),
     fact="one departure counts as enough, however much capacity is missing",
     question="Five are inside where five is the limit, and four arrive. How many must leave first?",
+)
+known.change(
+    "own-count-promised",
+    ("(missing + sum(", "(missing + count + sum("),
+    fact="a rejected call also counts among those that were rejected before it",
+    question="The first rejected client waits for one departure. Whose places are promised then?",
 )
 known.change(
     "whole-group-missing",
