@@ -6,7 +6,7 @@
   // A long name or path in a table may break; a short one, such as H_kv, stays whole, and so does the ending of a file.
   for (const name of document.querySelectorAll("main td code")) {
     name.innerHTML = name.innerHTML.replace(/([A-Za-z][.=](?=\w{4})|\w\w_|\w\/)(?=[A-Za-z]\w)/g, "$1<wbr>");
-    if (name.textContent.length > 18) name.innerHTML = name.innerHTML.replace(/([a-z]{3})(?=[A-Z][a-z]{2})/g, "$1<wbr>");
+    if (name.textContent.length > 13) name.innerHTML = name.innerHTML.replace(/([a-z]{3})(?=[A-Z][a-z]{2})/g, "$1<wbr>");
   }
   // The highlighter ends a number at its underscore.
   for (const code of document.querySelectorAll("main code.hljs")) {
@@ -17,21 +17,33 @@
   for (const code of document.querySelectorAll("main :not(pre) > code")) {
     if (/(^|\s)-/.test(code.textContent)) code.innerHTML = whole(code.innerHTML);
   }
-  // Lines of sessions and messages wrap, but not columns. The sentence that names a mistake is marked.
-  for (const code of document.querySelectorAll("main pre > code:is(.language-text, .language-pycon)")) {
-    const message = /^\$ pdm run (test|hint|status)/.test(code.textContent);
-    code.classList.add("wraps");
-    const marked = message ? code.innerHTML.replace(/^( *)(Your output equals what you get[^\n]*)/gm, "$1<mark>$2</mark>") : code.innerHTML;
-    // A line that wraps continues below its first word, and breaks after a bracket or a dot before it breaks a name.
-    const texts = code.textContent.split("\n");
-    const columns = (text) => !message && /\S {2,}(?!# )\S|[│├└]/.test(text.replace(/^(>>>|\.\.\.) /, ""));
-    const indented = (line, i) => `<span style="--indent:${texts[i].match(/^(?:>>>|\.\.\.)?\s*/)[0].length + 2}ch"${columns(texts[i]) ? ' class="columns"' : ""}>${line}\n</span>`;
-    code.innerHTML = whole(marked).replace(/([([.])(?=[a-z_])(?![^<]*>)/gi, "$1<wbr>").trimEnd().split("\n").map(indented).join("");
+  // Lines of listings wrap, but not columns. The sentence that names a mistake is marked. A parameter stays in one line.
+  for (const list of document.querySelectorAll("main .language-python .hljs-params")) {
+    list.innerHTML = list.innerHTML.replace(/[^\s,[](?:\[[^\]]*\]|[^,[\n])*,?/g, '<span class="parameter">$&</span>');
   }
-  // A listing is as wide as the text or, with a line that does not wrap and does not fit there, as wide as the page.
   for (const code of document.querySelectorAll("main pre > code")) {
-    const lines = code.matches(".wraps") ? code.querySelectorAll(".columns") : [code];
-    code.parentElement.classList.toggle("wide", [...lines].some((line) => /.{94}/.test(line.textContent)));
+    const message = /^\$ pdm run (test|hint|status)/.test(code.textContent);
+    const session = code.matches(".language-text, .language-pycon");
+    const marked = message ? code.innerHTML.replace(/^( *)(Your output equals what you get[^\n]*)/gm, "$1<mark>$2</mark>") : code.innerHTML;
+    // A line that wraps continues below its first word. A session breaks after a bracket or a dot, a long name between words.
+    const texts = code.textContent.split("\n");
+    const open = []; // tags of a string or a list of parameters that continues on the next line
+    const indented = (line, i) => {
+      const [, start, comment] = texts[i].match(/^((?:>>>|\.\.\.)?\s*)(\/\/+ |# )?/);
+      const prose = /string|comment/.test(open.at(-1)) || texts[i].startsWith('"""', start.length);
+      const indent = start.length + (comment?.length ?? (prose ? 0 : 2));
+      const columns = session && !message && /^(?!>>>|\.\.\. ).*(\S {2,}(?!# )\S|[│├└])/.test(texts[i]);
+      const before = open.join("");
+      for (const [tag] of line.matchAll(/<\/?(span|mark)[^>]*>/g)) tag[1] === "/" ? open.pop() : open.push(tag);
+      return `<span style="--indent:${indent}ch"${columns ? ' class="columns"' : ""}>${before}${line}\n${"</span>".repeat(open.length)}</span>`;
+    };
+    const parted = session ? marked.replace(/([([.])(?=[a-z_])(?![^<]*>)/gi, "$1<wbr>") : marked;
+    const named = whole(parted).replace(/\b[\w.]{28,}/g, (name) => name.replace(/[._](?=[a-z])/g, "$&<wbr>"));
+    code.innerHTML = named.trimEnd().split("\n").map(indented).join("");
+  }
+  // A listing is as wide as the text or, with columns that do not fit there, as wide as the page.
+  for (const pre of document.querySelectorAll("main pre")) {
+    pre.classList.toggle("wide", [...pre.querySelectorAll(".columns")].some((line) => /.{94}/.test(line.textContent)));
   }
   // First all sizes are read, then all marks are set: in turns, each would lay the page out anew.
   const update = (parts) => {

@@ -18,6 +18,24 @@
     });
     document.body.prepend(skip);
   }
+  // A wide page lists its sections beside its text, a narrow one in the contents, where mdBook puts them.
+  document.addEventListener("DOMContentLoaded", () => {
+    const list = document.querySelector(".on-this-page");
+    if (!list || !main) return;
+    const [chapter, sections] = [list.previousElementSibling, document.createElement("nav")];
+    sections.className = "sections";
+    sections.setAttribute("aria-label", "On this page");
+    const place = ([{ contentRect: { width } }]) => {
+      if (width >= 930) {
+        sections.append(list);
+        main.append(sections);
+      } else {
+        chapter.after(list);
+        sections.remove();
+      }
+    };
+    new ResizeObserver(place).observe(main);
+  });
   // Which chapter this is, also in the middle of it.
   const title = document.querySelector(".menu-title");
   const chapter = document.querySelector("main h1")?.textContent.trim();

@@ -1,8 +1,8 @@
 "use strict";
 
-// A table that is wider than a phone, has a word a line, or breaks a shape or a number of three columns, becomes a list of
-// cards, one for each row: its first cell is the heading, and each of the others stands under or beside its column's name
-// (book.css). A grid of numbered columns keeps its shape, and scrolls.
+// A table that is wider than a phone, or higher than its cards, becomes a list of cards, one for each row: the first cell
+// is the heading, and each of the others is below or beside its column's name (book.css). A grid of numbered columns keeps
+// its shape, and scrolls.
 
 (() => {
   const phone = matchMedia("(max-width: 600px)");
@@ -38,7 +38,7 @@
         cell.append(whole);
       });
     }
-    tables.push({ table, rows, kind: figures ? "cards figures" : "cards" });
+    tables.push({ table, kind: figures ? "cards figures" : "cards" });
   };
   const roles = (table, on) => {
     const set = (parts, role) => [...parts].forEach((part) => (on ? part.setAttribute("role", role) : part.removeAttribute("role")));
@@ -54,26 +54,15 @@
     for (const [cell] of many) cell.classList.add("short");
     const full = new Set(many.filter(([, around]) => around.scrollWidth > around.clientWidth + 1).map(([, around]) => around));
     for (const [cell, around] of many) if (full.has(around)) cell.classList.remove("short");
-    // All widths are read before any table is changed: in turns, each of them would lay the page out anew.
-    const text = document.createRange();
-    const narrow = phone.matches ? 130 : 150;
-    const crowded = (cell) => {
-      text.selectNodeContents(cell);
-      const { height } = text.getBoundingClientRect();
-      const words = cell.textContent.trim();
-      const one = phone.matches && cell.cellIndex && cell.parentElement.cells.length > 2;
-      const whole = one && (words.length < 15 || words.includes("×"));
-      return whole ? height > 35 : cell.offsetWidth < narrow && height > 85; // one line, four lines
-    };
-    const tight = tables.map(({ rows }) => rows.some((row) => [...row.cells].some(crowded)));
-    const wide = tables.map(({ table }, i) => {
-      const around = table.parentElement;
-      return phone.matches && (around.scrollWidth > around.clientWidth + 1 || tight[i]);
-    });
-    tables.forEach(({ table, kind }, i) => {
-      // Once there is room, a table is crowded no longer: it keeps the room.
-      if (tight[i] && !phone.matches) table.parentElement.classList.add("roomy");
-      if (wide[i]) table.classList.add(...kind.split(" "));
+    // All sizes are read before any table is changed: in turns, each of them would lay the page out anew.
+    const heights = () => tables.map(({ table }) => table.offsetHeight);
+    const fits = tables.map(({ table: { parentElement: around } }) => around.scrollWidth <= around.clientWidth + 1);
+    const plain = heights();
+    if (phone.matches) for (const { table, kind } of tables) table.classList.add(...kind.split(" "));
+    const cards = heights();
+    const wide = tables.map((_, i) => phone.matches && !(fits[i] && plain[i] <= 1.25 * cards[i]));
+    tables.forEach(({ table }, i) => {
+      if (!wide[i]) table.classList.remove("cards", "figures");
       if (wide[i] !== table.hasAttribute("role")) roles(table, wide[i]);
     });
   };

@@ -169,14 +169,17 @@ def test_by_mouse(widget):
     assert widget.state()["frame"] == ""
 
 
-def test_next_goes_through_all_boxes(widget):
-    """In the order of the data, from the tokens to the text."""
+@pytest.mark.parametrize("width", [390, 1280])
+def test_next_goes_through_all_boxes(widget, width):
+    """In the order of the data, from the tokens to the text, and at one height."""
     leaves = [box["path"] for box in every_box(widget.data()["boxes"]) if not box["parts"]]
-    seen = []
+    seen, heights = [], set()
     for _ in leaves:
         widget.element.locator("#next").click()
         seen.append(widget.state()["box"])
+        heights.add(widget.element.evaluate("(element) => element.offsetHeight"))
     assert seen == leaves
+    assert len(heights) == 1
     assert widget.element.locator("#next").get_attribute("aria-disabled") == "true"
 
 

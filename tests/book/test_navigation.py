@@ -34,6 +34,24 @@ def test_weeks_fold(page: "Page") -> None:
     assert page.locator("#mdbook-sidebar a", has_text="2.1 The KV cache").is_visible()
 
 
+def test_a_wide_page_lists_its_sections_beside_the_text(page: "Page") -> None:
+    """By keyboard, with the section that one is in; a narrow page has them in the contents."""
+    page.goto("week3/day4.html")
+    link = page.get_by_role("navigation", name="On this page").get_by_role("link", name="Checkpoint")
+    link.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/day4.html#checkpoint")
+    page.wait_for_function("document.querySelector('.sections .current-header')?.textContent === 'Checkpoint'")
+    text = page.locator("main > p").first.bounding_box()
+    beside = link.bounding_box()
+    assert text is not None
+    assert beside is not None
+    assert text["x"] + text["width"] < beside["x"]
+    page.set_viewport_size({"width": 1000, "height": 900})
+    page.locator("#mdbook-sidebar a", has_text="Checkpoint").wait_for()
+    assert not link.count()
+
+
 @pytest.mark.parametrize(
     ("word", "entry"),
     [("TTFT", "TTFT"), ("roofline", "Roofline"), ("split-K", "Split-K"), ("GQA", "Grouped-query attention (GQA)")],

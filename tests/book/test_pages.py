@@ -105,6 +105,8 @@ def test_a_page_fits_a_phone(page, name, width):
         }
     """
     assert page.evaluate(wide) == []
+    code = "[...document.querySelectorAll('main pre > :is(.language-python, .language-cpp)')]"
+    assert page.evaluate(f"{code}.every((listing) => listing.scrollWidth <= listing.clientWidth)")
     scroll = """[...document.querySelectorAll("main *")].filter((part) =>
         part.clientWidth && ["auto", "scroll"].includes(getComputedStyle(part).overflowX))"""
     for each in (1280, width):
@@ -207,7 +209,7 @@ def test_formulas_are_set(page):
 @on_a_phone
 def test_arrow_keys_scroll_what_is_too_wide(page, width):
     """And do not turn the page."""
-    page.goto("week1/day1.html")
+    page.goto("week1/day7.html")
     listing = page.locator("pre > code[tabindex='0']").first
     listing.focus()
     here = page.url

@@ -25,17 +25,26 @@ def failure(kind: Kind, case: str, *lines: str) -> Failure:
     return Failure(Finding(kind, "a headline", lines, case=case))
 
 
-@pytest.mark.parametrize("shows", [True, False])
-def test_a_missing_error_supports_a_mistake_only_if_a_probe_shows_it_too(shows, monkeypatch):
-    """Whatever a program does instead of raising, a check that misses an error looks the same."""
+EVIDENCE = [
+    (Kind.NO_ERROR, (), True, True),
+    (Kind.NO_ERROR, (), False, False),  # whatever a program does instead of raising, the check looks the same
+    (Kind.VALUES, ("got       1",), False, True),
+    (Kind.VALUES, ("2 of 3 differ",), True, False),  # which two, and how, nobody knows
+]
+
+
+@pytest.mark.parametrize(("kind", "lines", "shows", "claimed"), EVIDENCE)
+def test_a_case_supports_a_mistake_only_if_it_or_a_probe_shows_what_the_program_does(
+    kind, lines, shows, claimed, monkeypatch
+):
     monkeypatch.setattr(diagnosis, "installed", lambda *of: contextlib.nullcontext())
     monkeypatch.setattr(Checks, "changes", SimpleNamespace(slip=lambda: None))
-    failures = {name: failure(Kind.NO_ERROR, f"x {name}") for name in ("2", "3")}
+    failures = {name: failure(kind, f"x {name}", *lines) for name in ("2", "3")}
     variant = Variant("mistake", lambda: None, fact="a fact", question="a question?")
     task = load_course().task("1.1.3")
     checks = Checks(task, [*map(Item, failures)], failures, lambda item: failures[item.name])
     found = checks.confirm(Candidates(likely=(variant,), showing=(variant,) if shows else ()), [], [variant])
-    assert [claim.facts for claim in found.claims] == ([["a fact"]] if shows else [])
+    assert [claim.facts for claim in found.claims] == ([["a fact"]] if claimed else [])
 
 
 @pytest.mark.parametrize(("kind", "equal"), [(Kind.NO_ERROR, True), (Kind.VALUES, False)])

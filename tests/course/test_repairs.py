@@ -43,6 +43,7 @@ CASES = [
     ("return a - b", "swapped operands", 2, "return b - a"),
     ("return a / b", "a different operator", 2, "return a // b"),
     ("a += b\nreturn a", "an operator removed", 2, "a = b\nreturn a"),
+    ("a += b\nreturn a", "an update in place", 2, "a = a + b\nreturn a"),
     ("a = b\nreturn a", "an operator added", 2, "a = a + b\nreturn a"),
     ("return f(a, b)", "swapped arguments", 2, "return f(b, a)"),
     ("return min(a, b)", "a different function", 2, "return max(a, b)"),
@@ -52,6 +53,7 @@ CASES = [
     ("return f(a, b=1)", "an argument removed", 2, "return f(a)"),
     ("return x.sum()", "a different axis", 2, "return x.sum(axis=-1)"),
     ("return list(x)", "a call removed", 2, "return x"),
+    ("a = 1\nif b:\n    a = 2\nreturn a", "a branch removed", 3, "a = 1\npass\nreturn a"),
     ("a = 1\nx.clear()\nreturn a", "a statement removed", 3, "a = 1\npass\nreturn a"),
     ("a = 1\nb = a\nreturn b", "a different order of statements", 2, "b = a\na = 1\nreturn b"),
     ("for a in x:\n    b += a\n    return b", "different indentation", 2, "for a in x:\n    b += a\nreturn b"),
@@ -85,7 +87,10 @@ def function(body: str) -> str:
 @pytest.mark.parametrize(("body", "kind", "line", "then"), CASES, ids=range(len(CASES)))
 def test_a_repair_changes_one_place_and_says_where(body, kind, line, then):
     wanted = ast.unparse(ast.parse(function(then)))
-    found = [(each.kind, each.line, ast.unparse(each.program)) for each in repairs(function(body), "f", function(OURS))]
+    found = []
+    for each in repairs(function(body), "f", function(OURS)):
+        compile(each.program, "f.py", "exec")
+        found.append((each.kind, each.line, ast.unparse(each.program)))
     assert (kind, line, wanted) in found
 
 
@@ -112,7 +117,7 @@ def test_without_the_function_there_is_nothing_to_repair(text):
     assert not list(repairs(text, "f", ""))
 
 
-FIRST, SECOND = KINDS[:2]
+FIRST, SECOND = KINDS[1:3]
 
 
 def repair(kind: str, line: int) -> Repair:
@@ -136,6 +141,7 @@ FOUND = [
     ([repair(OFF, 7)], Kind.VALUES, [repair(OFF, 7)]),
     ([repair(OFF, 7)], Kind.NO_ERROR, None),
     ([repair(OFF, 7), repair(FIRST, 8)], Kind.NO_ERROR, [repair(FIRST, 8)]),
+    ([repair(FIRST, 7), repair("a copy", 8)], Kind.INPUT_CHANGED, [repair("a copy", 8)]),
 ]
 
 

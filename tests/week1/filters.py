@@ -95,6 +95,12 @@ def add_mistakes(known, begins):
     ):
         fact = f"the dropped logits become {number} instead of -inf"
         known.change(name, ("-mx.inf", str(number)), fact=fact, question=question)
+    known.change(
+        "finite-minimum",
+        ("-mx.inf", "mx.finfo(logits.dtype).min"),
+        fact="the dropped logits become the dtype's most negative finite number instead of -inf",
+        question="The next step doubles the logits. Which negative float stays what it is, however it is scaled?",
+    )
     exact = "logits = (exact - mx.logsumexp(exact, axis=-1, keepdims=True)).astype(logits.dtype)"
     known.change(
         "log-probabilities",

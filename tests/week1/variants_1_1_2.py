@@ -84,6 +84,12 @@ known.change(
     question="The default multiplies by 1/sqrt(D). What should a given scale do?",
 )
 known.change(
+    "scale-with-the-default",
+    ("if scale is None:", "scale = scale and scale * query.shape[-1] ** -0.5\nif scale is None:"),
+    fact="the scores are multiplied by 1/sqrt(D) as well as by the caller's scale",
+    question="With D = 64 and a scale of 0.125, what is a dot product multiplied by?",
+)
+known.change(
     "mask-ignored",
     ("if mask is not None:", "if False:"),
     fact="the mask is ignored",
@@ -188,6 +194,12 @@ known.change(
     ("scores + mask", "mx.where(mask == 0, scores, -mx.inf)"),
     fact="every mask entry other than 0 hides its key, as if the mask were boolean",
     question="How much should a mask entry of -0.5 lower the weight of its key?",
+)
+known.change(
+    "negative-entries-hide",
+    ("scores + mask", "mx.where(mask < 0, -mx.inf, scores)"),
+    fact="every negative mask entry hides its key, and all other entries are ignored",
+    question="A bias of -2 makes a key less likely. How much weight does it get in your program?",
 )
 
 

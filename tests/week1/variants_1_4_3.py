@@ -90,6 +90,13 @@ known.change(
     fact="w_gate is not used: silu is applied to the up projection, and the result goes to w_down",
     question="Three weights are given. Which of them does x never reach?",
 )
+for used, unused in (("w_gate", "w_up"), ("w_up", "w_gate")):
+    known.change(
+        f"{used}-twice",
+        (f"linear(x, self.{unused})", f"linear(x, self.{used})"),
+        fact=f"both projections use {used}",
+        question="Three weights are given. Which of them does x never reach?",
+    )
 known.change(
     "no-down",
     ("linear(silu", "(silu"),

@@ -118,6 +118,13 @@ known.change(
     question="Is the residual stream itself normalized, or a copy of it?",
 )
 known.change(
+    "norm-after-attention",
+    ("self.attention(self.input_norm(x), mask)", "self.mlp_norm(self.attention(self.input_norm(x), mask))"),
+    ("self.mlp(self.mlp_norm(h))", "self.mlp(h)"),
+    fact="post_attention_layernorm is applied to the attention output, and the MLP reads the stream without a norm",
+    question="Each branch starts with a norm. Which norm does the MLP's branch start with?",
+)
+known.change(
     "residual-of-the-norm",
     ("h = x + self.attention(self.input_norm(x), mask)", "x = self.input_norm(x)\nh = x + self.attention(x, mask)"),
     ("return h + self.mlp(self.mlp_norm(h))", "h = self.mlp_norm(h)\nreturn h + self.mlp(h)"),

@@ -20,6 +20,7 @@ def top_k_rows(program):
 known.probe_table(
     k_one=lambda program: program(normals(22)(2, 5), 1),
     k_ties=lambda program: program(mx.array([[1.0, 2.0, 2.0, 0.5, 2.0, 3.0], [3.0, -1.0, -1.0, 4.0, 5.0, 6.0]]), 2),
+    k_ties_above=lambda program: program(mx.array([[7.0, 7.0, 2.0, 1.0, 2.0], [0.0, 4.0, 4.0, 4.0, 3.0]]), 3),
     k_all=lambda program: program(normals(23)(2, 5), 5),
     k_more_than_all=lambda program: program(normals(27)(2, 5), 6),
     k_one_row=lambda program: program(normals(25)(1, 6), 3),
@@ -91,6 +92,25 @@ known.change(
     fact="the first row's k-th largest logit is the threshold of every row",
     question="Is your threshold one number, or one for each row?",
 )
+known.change(
+    "lowest-threshold-for-all",
+    ("mx.sort(logits, axis=-1)[:, -k, None]", "mx.min(mx.sort(logits, axis=-1)[:, -k])"),
+    fact="the lowest of the rows' thresholds is the threshold of every row",
+    question="How many numbers does mx.min(x) without an axis return for an x of 3 x 5?",
+)
+known.change(
+    "k-limited-to-N",
+    ("if k >= logits.shape[-1]", "k = min(k, len(logits))\nif k >= logits.shape[-1]"),
+    fact="k is limited to N, the number of rows, instead of V",
+    question="logits is 2 x 300, and k is 40. What is len(logits), and how many logits of a row should stay?",
+)
+known.change(
+    "distinct-values-counted",
+    ("mx.sort(logits, axis=-1)[:, -k, None]",
+     "mx.array([sorted(set(row), reverse=True)[:k][-1:] for row in logits.tolist()], logits.dtype)"),
+    fact="equal logits count as one, so the k largest distinct values are kept",
+    question="k is 2, and a row is 5, 5, 1, 0. How many of its logits are larger than the second largest?",
+)  # fmt: skip
 known.change(
     "ties-dropped",
     ("logits >= threshold", "mx.argsort(mx.argsort(-logits, axis=-1), axis=-1) < k"),

@@ -172,6 +172,16 @@ known.change(
     question="Four tokens have 0.25 each. How many of them sum to 0.5 or more?",
 )
 known.change(
+    "log-probabilities-returned",
+    (
+        "return mx.where(mx.take_along_axis(kept, mx.argsort(order, axis=-1), axis=-1), logits, -mx.inf)",
+        "cut = mx.where(mx.take_along_axis(kept, mx.argsort(order, axis=-1), axis=-1), logits, -mx.inf)\n"
+        "return (cut - mx.logsumexp(cut.astype(mx.float32), axis=-1, keepdims=True)).astype(logits.dtype)",
+    ),
+    fact="the log-probabilities of the kept tokens are returned instead of their logits",
+    question="A kept token has the logit 2.0. What should it be in the result?",
+)
+known.change(
     "float32-result",
     ("if p >= 1", "logits = logits.astype(mx.float32)\nif p >= 1"),
     fact="the result is float32 although the logits are not",

@@ -1,6 +1,5 @@
 """32-bit words, quantized weights and their formulas, and models that look logits up in a table."""
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -108,7 +107,7 @@ class TableModel:
     """A model that looks the logits after a token up in a table, V x V; records its inputs."""
 
     def __init__(self, table: mx.array, case: str = "") -> None:
-        self.table, self.case = table, case
+        self.logits, self.case = table, case
         self.seen: list[list[int]] = []
 
     def __call__(self, tokens: Any, caches: Any = None, all_positions: bool = False) -> mx.array:
@@ -117,15 +116,28 @@ class TableModel:
             got = shape_words(tokens.shape) if isinstance(tokens, mx.array) else type_words(tokens)
             raise CheckFailed(Finding(Kind.SHAPE, f"the model was given {got}, expected tokens, 1 x L", (), self.case))
         self.seen.append([int(token) for token in tokens[0]])
-        logits = self.table[tokens]
+        logits = self.logits[self.rows(tokens)]
         return logits if all_positions else logits[:, -1:]
 
+    def rows(self, tokens: mx.array) -> mx.array:
+        """Return the row of the table for each position."""
+        return tokens
 
-def perplexity64(logits: Array64, texts: list[list[int]], *, r: Round = exact) -> Array64:
-    """Compute the perplexity by the formula, for a table of logits."""
+
+class ContextModel(TableModel):
+    """A model that looks up the sum of all tokens up to a position, modulo V: all of them change its logits."""
+
+    def rows(self, tokens: mx.array) -> mx.array:
+        """Return the row of the table for each position."""
+        return mx.cumsum(tokens.astype(mx.int32), axis=-1) % len(self.logits)
+
+
+def perplexity64(logits: Array64, texts: list[list[int]], context: bool = False, *, r: Round = exact) -> Array64:
+    """Compute the perplexity by the formula, for a table of logits; `context`: for a ContextModel."""
     losses = []
     for text in texts:
-        for now, following in itertools.pairwise(text):
+        rows = np.cumsum(text, dtype=int) % len(logits) if context else text
+        for now, following in zip(rows, text[1:], strict=False):
             row = r(logits[now])
             top = row.max()
             losses.append(r(top + np.log(np.exp(row - top).sum()) - row[following]))

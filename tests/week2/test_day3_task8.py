@@ -5,7 +5,7 @@ import math
 import mlx.core as mx
 import numpy as np
 import pytest
-from tests.week2.packed import TableModel, perplexity64, table
+from tests.week2.packed import ContextModel, TableModel, perplexity64, table
 
 from tiny_llm.quantized import perplexity
 from tiny_llm_course.testkit.agreement import compare
@@ -16,17 +16,17 @@ from tiny_llm_course.testkit.rounding import EPSILON, FACTOR, to_float64
 from tiny_llm_course.testkit.sizes import sweep
 
 
-def judges(logits, texts, seed):
+def judges(logits, texts, seed, model=TableModel):
     lengths = ", ".join(str(len(text)) for text in texts)
     case = f"{dtype_word(logits.dtype)}, V {len(logits)}, texts of {lengths} tokens, seed {seed}"
     kept = [list(text) for text in texts]
     with noted(case):
-        found = perplexity.perplexity(TableModel(logits, case), texts)
+        found = perplexity.perplexity(model(logits, case), texts)
     if type(found) is not float:
         raise CheckFailed(Finding(Kind.TYPE, f"returned {type_words(found)}, expected a float", (), case))
     if texts != kept:
         raise CheckFailed(Finding(Kind.INPUT_CHANGED, "the caller's `texts` were changed", (), case))
-    expected = perplexity64(to_float64(logits), texts)
+    expected = perplexity64(to_float64(logits), texts, model is ContextModel)
     compare(
         mx.array(found), expected, mx.float32, FACTOR * EPSILON[mx.float32] * 8 * expected, case, sum(map(len, texts))
     )
@@ -87,6 +87,13 @@ def test_task_8_perplexity_reads_each_text_once():
     if read > 8:  # the last token of each text may be included
         lines = ("at most   8", f"got       {read}, in calls of {', '.join(map(str, reader.seen))}")
         raise CheckFailed(Finding(Kind.VALUES, "the model was called on more tokens than needed", lines, case))
+
+
+@pytest.mark.parametrize("lengths", [(6,), (4, 5), (3, 1, 6, 4)], ids=str)
+def test_task_8_perplexity_predicts_from_one_text(lengths):
+    """The logits depend on all tokens that the model gets up to a position: those of one text."""
+    draw = np.random.default_rng(6)
+    judges(table(6, spread=2.0), [draw.integers(1, 7, n).tolist() for n in lengths], 6, ContextModel)
 
 
 def test_task_8_perplexity_sweep():

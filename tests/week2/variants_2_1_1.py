@@ -100,6 +100,16 @@ def cache_memory(program):
     return mx.array(sum(copied > most for most in (2, 6, 31)))
 
 
+@known.probe()
+def cache_memory_after_a_rewind(program):
+    """Return whether a call copies the cache although a rewind has left enough slots."""
+    token, kept = normals(10)(1, 4, 1, 64), program(16)
+    for _ in range(30):
+        mx.eval(kept.update_and_fetch(token, token))
+    kept.rewind(4)
+    return mx.array(peak_bytes(lambda: kept.update_and_fetch(token, token)) > 26 * token.nbytes)
+
+
 @known.sized("256 tokens, one at a time, key and value 1 x 8 x 1 x 128")
 def sized(program):
     token = normals(1)(1, 8, 1, 128)
@@ -210,6 +220,12 @@ for name, axis, end, fact, question in (
         *(2, ""),
         "every call concatenates to all earlier keys and values, including those that rewind has dropped",
         "After rewind(2), which tokens do your arrays still hold?",
+    ),
+    (
+        "joined-as-tokens",
+        *(2, "self.offset"),
+        "every call concatenates the new keys and values to the cached ones, and so copies the whole cache",
+        "To add one token to 1,000, how many tokens does your concatenation copy?",
     ),
     (
         "joined-as-heads",

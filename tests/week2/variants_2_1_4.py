@@ -161,6 +161,12 @@ known.change(
     question="Which argument chooses the next token?",
 )
 known.change(
+    "sampler-without-the-prompt",
+    (", sampler=sampler", ", sampler=lambda logits, tokens: sampler(logits, [tokens[0][len(prompt) :]])"),
+    fact="the sampler gets only the generated tokens, without those of the prompt",
+    question="A repetition penalty is on. Should it apply to a word that the prompt contains?",
+)
+known.change(
     "refused-late",
     ("return generate_tokens(", "yield from generate_tokens("),
     fact="an invalid prompt raises at the first token instead of at the call",
@@ -231,6 +237,57 @@ def one_call_too_many(model, prompt, max_tokens, *, eos_ids=(), context_length=N
             yield token
             tokens = [*tokens, token]
             logits = model(mx.array([[token]]), caches)
+
+    return following(list(prompt))
+
+
+@known.wrong(
+    "one-by-one-to-the-end",
+    fact="each call gets one token, also in the prefill, and the last one's logits are never used",
+    question="How many model calls do a prompt of 100 tokens and an answer of 10 need?",
+)
+def one_by_one_to_the_end(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):
+    """Pass each token to the model, first those of the prompt."""
+    if not prompt or (context_length is not None and len(prompt) > context_length):
+        raise ValueError(f"a prompt of {len(prompt)} tokens")
+    room = max_tokens if context_length is None else min(max_tokens, context_length - len(prompt))
+
+    def following(tokens):
+        caches = model.new_caches()
+        for token in tokens:
+            logits = model(mx.array([[token]]), caches)
+        for _ in range(room):
+            token = sampler(logits[:, -1].astype(mx.float32), [tokens]).item()
+            if token in eos_ids:
+                break
+            yield token
+            tokens = [*tokens, token]
+            logits = model(mx.array([[token]]), caches)
+
+    return following(list(prompt))
+
+
+known.together("prompt-one-by-one", "one-call-too-many", makes="one-by-one-to-the-end")
+
+
+@known.wrong(
+    "logits-in-the-model's-dtype",
+    fact="the sampler gets the logits in the model's dtype",
+    question="In which dtype does generate_tokens pass the logits to the sampler?",
+)
+def logits_as_they_are(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):
+    if not prompt or (context_length is not None and len(prompt) > context_length):
+        raise ValueError(f"a prompt of {len(prompt)} tokens")
+    room = max_tokens if context_length is None else min(max_tokens, context_length - len(prompt))
+
+    def following(tokens):
+        caches, fresh = model.new_caches(), tokens
+        for _ in range(room):
+            fresh = sampler(model(mx.array([fresh]), caches)[:, -1], [tokens]).tolist()
+            if fresh[0] in eos_ids:
+                break
+            yield fresh[0]
+            tokens = tokens + fresh
 
     return following(list(prompt))
 

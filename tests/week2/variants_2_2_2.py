@@ -111,6 +111,12 @@ known.change(
     question="Which weights does a Qwen3 layer have that a Qwen2.5 layer does not?",
 )
 known.change(
+    "a-norm-for-each-head",
+    ("2 * c.head_dim if", "queries + keys if"),
+    fact="each head has query and key norms of its own (Qwen3)",
+    question="What is the shape of q_norm.weight?",
+)
+known.change(
     "no-biases",
     ("else queries + 2 * keys)", "else 0)"),
     fact="the biases (Qwen2.5) are not counted",
@@ -120,12 +126,6 @@ known.change(
     "a-bias-missing",
     ("else queries + 2 * keys)", "else queries + keys)"),
     fact="the bias of the key or of the value projection (Qwen2.5) is not counted",
-    question="Which projections of a Qwen2.5 layer have biases, and how long is each?",
-)
-known.change(
-    "query-bias-missing",
-    ("else queries + 2 * keys)", "else 2 * keys)"),
-    fact="the bias of the query projection (Qwen2.5) is not counted",
     question="Which projections of a Qwen2.5 layer have biases, and how long is each?",
 )
 known.change(
@@ -228,6 +228,27 @@ known.change(
     ("2 * groups * storage.scale_size", "groups * storage.scale_size"),
     fact="each group has only one number beside its packed weights",
     question="What is needed besides the packed weights to dequantize them?",
+)
+known.change(
+    "scales-of-16-bits",
+    ("groups * storage.scale_size", "groups * 2"),
+    fact="scales and biases of the groups take 16 bits each, whatever scale_size is",
+    question="Which field of Storage does your program never read?",
+)
+known.change(
+    "scales-like-unpacked-numbers",
+    ("groups * storage.scale_size", "groups * storage.size"),
+    fact="scales and biases of the groups take `size` bytes each, like unpacked numbers",
+    question="Which field of Storage does your program never read?",
+)
+known.change(
+    "rows-unpacked",
+    (
+        "ends = matrix(step.batch * step.length, c.hidden_size)",
+        "ends = step.batch * step.length * c.hidden_size * storage.size",
+    ),
+    fact="the embedding rows are not packed",
+    question="What does the docstring of Storage say about the embedding?",
 )
 known.change(
     "ends-unpacked",

@@ -3,7 +3,7 @@
 import math
 
 import mlx.core as mx
-from tests.week2.packed import TableModel
+from tests.week2.packed import ContextModel, TableModel
 
 from tiny_llm_course.testkit.inputs import normals
 from tiny_llm_course.testkit.outcomes import refusals
@@ -31,6 +31,7 @@ known.probe_table(
     past_float32=lambda program: mx.array(
         math.log(program(TableModel(mx.array([[95.0, 0.0], [0.0, 0.0]])), [[0, 1]])) / 95
     ),
+    from_one_text=lambda program: mx.array(float(program(ContextModel(normals(7)(7, 7) * 2), TEXTS))),
     is_a_float=lambda program: mx.array(isinstance(program(TableModel(normals(6)(7, 7)), TEXTS), float)),
     refuses=lambda program: refusals(
         lambda texts: program(TableModel(mx.zeros((7, 7))), texts), ([], [[3]], [[], [1]])
@@ -58,6 +59,13 @@ known.change(
     ("list(text[1:])", "list(text[:-1])"),
     fact="each position is scored on its own token instead of the next one",
     question="The logits at position 3 have seen tokens 0 to 3. Which token do they predict?",
+)
+known.change(
+    "own-token-after-the-first",
+    ("list(text[:-1])", "list(text)"),
+    ("[0].astype(mx.float32)", "[0].astype(mx.float32)[1:]"),
+    fact="the first position is left out, and every other one is scored on its own token",
+    question="A text has 7 tokens. The logits of which positions predict the last 6 of them?",
 )
 known.change(
     "mean-of-means",
@@ -175,6 +183,16 @@ known.change(
     fact="all texts are joined into one, and the first token of each is predicted from the text before it",
     question="What should a text's first token be predicted from?",
 )
+known.change(
+    "texts-in-one-pass",
+    ("losses = []", """joined = [token for text in texts if len(text) > 1 for token in text]
+passed = model(mx.array([joined]), all_positions=True)[0] if joined else None
+losses, at = [], 0"""),
+    ("model(mx.array([list(text[:-1])]), all_positions=True)[0].astype(mx.float32)",
+     "passed[at : at + len(text) - 1].astype(mx.float32)\nat += len(text)"),
+    fact="the model gets all texts in one call, one after the other",
+    question="Your model processes a text's first token. Which tokens does it see before this one?",
+)  # fmt: skip
 for epsilon in ("1e-8", "1e-9", "1e-10", "1e-12"):
     known.change(
         f"epsilon-of-{epsilon}",

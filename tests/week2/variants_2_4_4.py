@@ -35,9 +35,10 @@ ONE_BY_ONE = """
 
 known.change(
     "one-core",
-    ("pool().run(panels, 1,", "pool().run(panels, panels,"),
+    ("pool().run(panels, 1, [&](int begin, int end) {", "{\n  const int begin = 0, end = panels;"),
+    ("});", "}"),
     fact="one core computes all rows",
-    question="How many chunks does `run` split the panels into, and which thread gets the second one?",
+    question="Which rows does a second core compute?",
 )
 known.change(
     "tokens-divided",
@@ -110,6 +111,24 @@ known.change(
     ("const int panels =", "std::vector<float> panel(int64_t(inputs) * WIDTH);\nconst int panels ="),
     fact="all chunks write to a shared variable or buffer, such as one panel for all",
     question="Two threads unpack different rows into a panel. Which rows does it hold?",
+)
+known.change(
+    "last-tile-starts-earlier",
+    ("int t = 0;", ""),
+    (
+        "for (; t + TILE <= tokens; t += TILE)",
+        "for (int u = 0, t = std::min(0, tokens - TILE); u < tokens; u += TILE, t = std::min(u, tokens - TILE))",
+    ),
+    (REST, "\n\n"),
+    fact="the last tile starts early enough to be full, even if there are fewer tokens than a tile holds",
+    question="Three tokens in tiles of 12: at which token does your last tile start?",
+)
+known.change(
+    "last-tile-always-whole",
+    ("t + TILE <= tokens", "t < tokens"),
+    (REST, "\n\n"),
+    fact="the last tile has TILE tokens, although fewer may be left",
+    question="13 tokens in tiles of 12: which tokens does the second tile hold?",
 )
 known.change(
     "last-panel-lost",

@@ -147,6 +147,15 @@ def values_not_rescaled(queries, keys, values, scale):
     return online(queries, keys, values, scale, rescaled=("total",))
 
 
+@known.wrong(
+    "last-head's-weights",
+    fact="all heads use the attention weights of the last head",
+    question="Every head writes to your buffer of scores. Whose scores are left when the softmax runs?",
+)
+def last_heads_weights(queries, keys, values, scale):
+    return by_numpy(mx.broadcast_to(queries[-1:], queries.shape), keys, values, scale)
+
+
 @known.accepted("online softmax")
 def by_online_softmax(queries, keys, values, scale):
     return online(queries, keys, values, scale, rescaled=("total", "values"))

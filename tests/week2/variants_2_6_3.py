@@ -16,6 +16,8 @@ known.probe_table(
     two_by_two=lambda program: product(program, 3, 64, 64, 64, 64),
     rows_left=lambda program: product(program, 4, 37, 32, 64, 64),
     columns_left=lambda program: product(program, 5, 32, 43, 64, 64),
+    one_row=lambda program: product(program, 8, 1, 43, 64, 64),
+    wide_groups=lambda program: product(program, 9, 32, 32, 256, 128),
     # Zero rows, so nothing runs: the other probes tell missing barriers apart.
     none=lambda program: product(program, 7, 0, 32, 64, 64),
 )
@@ -80,6 +82,22 @@ known.change(
     (f"{LAST}\n{PLACE}", f"{LAST.replace('simdgroup', '32')}\n{PLACE}"),
     fact="whole matrices are stored to y, even where a tile extends past its edge",
     question="y has 37 rows. How many rows of y does the matrix that starts at row 32 cover?",
+)
+for name, within in (
+    ("columns-that-y-has-not", "row < length"),
+    ("place-of-y-instead-of-column", "row * outputs + output < length * outputs"),
+):
+    known.change(
+        name,
+        ("row < length && output < outputs", within),
+        fact="the columns of the last tile that extend past y are written, too",
+        question="y has 43 columns. Which element of y is at column 43 of row 0?",
+    )
+known.change(
+    "groups-of-64",
+    ("word * groups / words", "word / 8"),
+    fact="every group is taken to have 64 weights",
+    question="With 96 inputs and 3 groups, how many words have the same scale?",
 )
 known.change(
     "stored-too-soon",

@@ -19,8 +19,12 @@ REFUSED = -1
 
 
 def words(script: Iterable[tuple[Any, ...]]) -> str:
-    """Return a script as one would type it: `allocate(2), release([0])`."""
-    return ", ".join(f"{name}({', '.join(map(str, args))})" for name, *args in script)
+    """Return a script as one would type it: `allocate(2), release([0])`. A tuple stands for an iterator."""
+    typed = (
+        (name, [f"iter({[*each]})" if isinstance(each, tuple) else str(each) for each in args])
+        for name, *args in script
+    )
+    return ", ".join(f"{name}({', '.join(args)})" for name, args in typed)
 
 
 def numbers(rows: list[Row]) -> mx.array:

@@ -48,6 +48,8 @@ SCRIPTS = {
     "a new user after two others": (
         "ann 9, bob 3, in x2, run 0 9, run 1 3, finish 0, finish 1, cleo 2 x3, bob 1, ann 1, in x5"
     ),
+    "a new user starts at a counter, not at a claim": "ann 4 x2, in, run 0 4, bob 2, in x2",
+    "a user is idle when the only request is running": "bob 4, ann 9 x2, in x2, run 1 9, run 0 1, bob 2, in x2",
     "a preempted request is the first of its user": "ann 3 x3, in, run 0 3, requeue 0, in x3",
     "a user's only request is preempted": "ann 3, bob 3 x2, in, run 0 2, requeue 0, in x3",
     "a preempted request's user is not lifted": "ann 9 x2, bob 2, in x2, run 0 9, run 2 1, requeue 2, bob 2, in x3",

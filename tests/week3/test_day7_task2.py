@@ -77,6 +77,18 @@ def test_task_2_gate_promise_beyond_a_minute():
     same_ids(found[-1:], [-3], f"the last of: {case}", "answers")
 
 
+def test_task_2_gate_promise_shorter_than_an_older_one():
+    """The one rejected at 100 s has 100 s. The one rejected at 160 s has 1.25 s, so at 170 s it no longer counts."""
+    ops = [(0.0, "enter", 16), (0.0, "leave", 1), (0.0, "enter", 1), (100.0, "enter", 1), (150.0, "leave", 16)]
+    ops += [(150.0, "enter", 16), (160.0, "enter", 1), (170.0, "enter", 1)]
+    case = (
+        "max_inside 16; one leaves at 0 s, one is rejected at 100 s, 16 leave at 150 s and enter; "
+        "one arrives at 160 s and one at 170 s"
+    )
+    found = again(lambda: passes(backpressure.Gate, 16, ops), case)
+    same_ids(found[-2:], [-2, -3], f"the last two of: {case}", "answers")
+
+
 def test_task_2_gate_spreads_long_estimates():
     """A departure takes 55 s: the four estimates are 55, 110, 165 and 220 s, and no two answers are the same."""
     ops = [(0.0, "enter", 8), (0.0, "leave", 1), (0.0, "enter", 1), *[(55.0, "enter", 1)] * 4]

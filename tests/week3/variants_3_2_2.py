@@ -47,6 +47,17 @@ SCRIPTS = {
     "greedy": "ann 4 x6, bob 4, in x8",
     "one_user": "ann 4 x3, in x3",
     "ties": "bob 4, ann 4, bob 4, in x3",
+    # Ann came first, but her first request is the younger one.
+    "ties_of_a_younger_request": "ann 4, bob 4, ann 4, cancel 0, in x2",
+    # Ann came first, left, and returns after Bob.
+    "ties_of_a_user_who_was_here": "ann 4, cancel 0, bob 4, ann 4, in x2",
+    # Ann, with 4 tokens and a claim of 5, waits again when Bob is new.
+    "claims_of_a_waiting_user": "ann 4 x2, in, run 0 4, bob 2, in x2",
+    # Ann, with 2 tokens and a claim of 6, was the last to leave when Bob is new.
+    "claims_of_the_last": "ann 6, in, run 0 2, bob 2, ann 1, in x2",
+    # Bob's request runs, but none waits, when Ann has had more.
+    "back_while_one_runs": "bob 4, ann 9 x2, in x2, run 1 9, run 0 1, bob 2, in x2",
+    "put_back_and_back": "ann 4 x2, bob 3 x3, in, run 0 1, requeue 0, in x5",
     "claims": "ann 5 x3, bob 2 x4, in x7",
     "half_read": "ann 8 x2, bob 3 x4, in, run 0 4, in x5",
     "finished": "ann 8 x2, bob 2 x2, in, run 0 1, finish 0, in x3",
@@ -112,16 +123,26 @@ known.change(
     question="Ann and Bob have had nothing yet, and Ann came first. Who is next?",
 )
 known.change(
+    "first-user-of-equals",
+    (CLAIM, "self._claim(one.user)"),
+    fact="a tie goes to the user who has been waiting longer, even if another user's first request is older",
+    question="Ann and Bob have equal claims, and Ann's older request was cancelled. Whose first request is older now?",
+)
+known.change(
+    "first-user-ever-of-equals",
+    (
+        "(line[0] for line in self._waiting.values()), key=lambda one: (self._claim(one.user), one.request_id)",
+        "(self._waiting[user][0] for user in self.counters if user in self._waiting), "
+        "key=lambda one: self._claim(one.user)",
+    ),
+    fact="a tie goes to the user who was seen first, even if another user's first request is older",
+    question="Ann and Bob have equal claims, and Ann is back after an hour. Whose first request is older?",
+)
+known.change(
     "requests-counted",
     (CHARGE, "self.counters[request.user] += 1"),
     fact="each call of charge counts as one token",
     question="Ann's step computed 500 prompt tokens, Bob's a single one. Who has had more?",
-)
-known.change(
-    "doubled",
-    (CHARGE, "self.counters[request.user] += 2 * tokens"),
-    fact="every token counts twice",
-    question="Four of Ann's tokens were computed. How much higher is her counter?",
 )
 known.change(
     "never-charged",
@@ -172,6 +193,31 @@ known.change(
     question="One user had three tokens last week. What has that to do with a user who returns now?",
 )
 known.change(
+    "lifted-to-the-lowest-claim",
+    (
+        LEAST,
+        "min((self._claim(one) for one in self._waiting), default=self._claim(self._last) if self._last else 0)",
+    ),
+    fact="a returning user is lifted to a claim, not to a counter: to the lowest of the waiting users or, if none "
+    "waits, to that of the last user to leave",
+    question="Ann has had 10 tokens, and one more of hers is uncomputed. What is her counter, and what is her claim?",
+)
+known.change(
+    "lifted-to-the-waiting-users-lowest-claim",
+    (LEAST, LEAST.replace("self.counters[one]", "self._claim(one)")),
+    fact="a returning user is lifted to the lowest claim of the waiting users, not to their lowest counter",
+    question="Ann waits, has had 10 tokens, and has an admitted request of 500. Should Bob start at 10 or at 510?",
+)
+known.change(
+    "idle-if-none-runs",
+    (
+        "if user not in self._waiting:",
+        "if user not in self._waiting and all(one.user != user or one.finish_reason for one in self._admitted):",
+    ),
+    fact="a user with an admitted request does not count as idle, so the counter is not lifted",
+    question="Bob's only request has been running for an hour, and none waits. Is he idle, by the docstring of add?",
+)
+known.change(
     "empty-queue-starts-at-zero",
     (LEAST, "min((self.counters[one] for one in self._waiting), default=0)"),
     fact="a new user starts at 0 when the queue is empty, whatever has been served before",
@@ -212,6 +258,13 @@ known.change(
 known.change(
     "put-back-claims",
     ("self._admitted.remove(request)", "pass"),
+    fact="a preempted request is still claimed, although it waits again, and twice once it is admitted again",
+    question="A request waits again. Is it still admitted?",
+)
+known.change(
+    "put-back-claims-once",
+    ("self._admitted.remove(request)", "pass"),
+    ("self._admitted.append(request)", "if request not in self._admitted:\n    self._admitted.append(request)"),
     fact="a preempted request is still claimed, although it waits again",
     question="A request waits again. Is it still admitted?",
 )

@@ -136,6 +136,12 @@ known.change(
     question="Page 0 is freed, and then page 3. Which is the lowest free page?",
 )
 known.change(
+    "appended-to-the-heap",
+    ("heapq.heappush(self._free, page)", "self._free.append(page)"),
+    fact="freed pages are appended to the list that heappop takes from, so it is no longer a heap",
+    question="The list is [5], and page 3 is appended. Which page does heappop return?",
+)
+known.change(
     "taken-and-not-held",
     ("self._ref_counts[page] = 1", "self._ref_counts[page] = 0"),
     fact="an allocated page has reference count 0",
@@ -218,12 +224,22 @@ known.change(
     fact="a free page can be retained, and is still allocated to another request",
     question="Page 3 is free, and a request retains it. What does the next allocate return?",
 )
-known.change(
-    "iterator-gone-through-twice",
-    ("pages = list(pages)", "pass"),
-    fact="pages from an iterator are validated, and then not counted",
-    question="How often can you iterate over a generator?",
+RETAINED = ("pages = list(pages)", "pass")
+DROPPED = (
+    "for page, count in dropped.items():\n    self._ref_counts[page] -= count",
+    "for page in pages:\n    self._ref_counts[page] -= 1",
 )
+for name, edits in (
+    ("iterator-gone-through-twice", [RETAINED]),
+    ("iterator-gone-through-twice-in-a-drop", [DROPPED]),
+    ("iterator-gone-through-twice-in-both", [RETAINED, DROPPED]),
+):
+    known.change(
+        name,
+        *edits,
+        fact="pages from an iterator are validated, and then not counted",
+        question="How often can you iterate over a generator?",
+    )
 known.change(
     "another-error",
     ("raise OutOfPages(", "raise ValueError("),

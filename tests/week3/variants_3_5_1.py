@@ -62,7 +62,7 @@ def tree_refuses(program):
         except ValueError:
             found.append(1)
         pool.release(own)
-        found += [tree.clock, pool.num_free]
+        found += [tree.clock, pool.num_free, *(node.last_access for _, node in descendants(tree.root))]
     return mx.array(found)
 
 
@@ -216,6 +216,17 @@ known.change(
     fact="only insert advances the clock",
     question="Which calls does the docstring of `clock` name?",
 )
+WALK = "last, found = self._walk(tokens)"
+for name, edit in (
+    ("insert-counts-first-and-walks", (WALK, f"self.clock += 1\n{WALK}")),
+    ("insert-walks-and-counts-again", (WALK, f"{WALK}\nself.clock += 1")),
+):
+    known.change(
+        name,
+        edit,
+        fact="an insert advances the clock twice",
+        question="Two of your methods advance the clock. Does one of them call the other?",
+    )
 known.change(
     "match-does-not-cut",
     ("return self._walk(tokens)[1]", "return self._walk(tokens, False)[1]"),
@@ -307,6 +318,16 @@ known.change(
         """,
     ),
     fact="an insert that raises has already advanced the clock and updated last_access",
+    question="What has your insert changed before it finds that the tokens do not fit the pages?",
+)
+known.change(
+    "refused-after-counting",
+    (
+        "if len(tokens) != self.page_size * len(pages):",
+        "self.clock += 1\nif len(tokens) != self.page_size * len(pages):",
+    ),
+    (WALK, f"self.clock -= 1\n{WALK}"),
+    fact="an insert that raises has already advanced the clock",
     question="What has your insert changed before it finds that the tokens do not fit the pages?",
 )
 known.change(

@@ -238,6 +238,25 @@ known.change(
 )
 
 
+@known.wrong(
+    "found-in-a-string",
+    fact="the tokens are joined to a string and searched there, so token 2 is found in token 23",
+    question="Which of the two contains `1 2`: `1 23 5`, or `4 1 2`?",
+)
+def found_in_a_string(tokens, count, max_ngram=3, min_ngram=1):
+    if count < 0:
+        raise ValueError(f"count {count}")
+    if min_ngram < 1 or max_ngram < min_ngram:
+        raise ValueError(f"max_ngram {max_ngram}, min_ngram {min_ngram}")
+    earlier = " ".join(map(str, tokens[:-1]))
+    for size in range(min(max_ngram, len(tokens) - 1), min_ngram - 1, -1):
+        place = earlier.rfind(" ".join(map(str, tokens[-size:])))
+        if place >= 0:
+            first = earlier[:place].count(" ")
+            return tokens[first + size : first + size + count]
+    return []
+
+
 @known.accepted("the max_ngram common end")
 def longest_common_end(tokens, count, max_ngram=3, min_ngram=1):
     if count < 0 or min_ngram < 1 or max_ngram < min_ngram:

@@ -22,6 +22,10 @@ PROMISES = [
     (99, "enter", 2),
 ]
 GROUPS = [*((0, "enter", count) for count in (3, 2, 1, 5)), (2, "leave", 4), (2, "enter", 4), (9, "enter", 2)]
+FASTER = [
+    (0, "enter", 8), (0, "leave", 1), (0, "enter", 1), (50, "enter", 1), (60, "leave", 8), (60, "enter", 8),
+    (64, "enter", 1), (70, "enter", 2), (70, "leave", 1), (70, "enter", 1), (71, "enter", 1),
+]  # fmt: skip
 MANY = [
     step
     for i in range(1, 31)
@@ -33,6 +37,7 @@ for max_inside, ops in (
     (5, [*HOURS, (20, "enter", 4), (900, "enter", 1)]),
     (2, PROMISES),
     (4, GROUPS),
+    (8, FASTER),
     (1, [(0, "enter", 1), (0, "enter", 1), (1, "enter", 1)]),
     (2, [(0, "enter", 2), (0, "enter", 5), (0, "enter", 1)]),
     (3, [(0, "enter", 3), *MANY]),
@@ -53,16 +58,10 @@ known.not_timed("it takes a microsecond")
 SPREAD = "estimate if estimate <= LONGEST else LONGEST // 2 + estimate % (LONGEST // 2)"
 PACE = "(now - self._left[0]) / len(self._left) if self._left else FIRST_GUESS"
 known.change(
-    "one-too-many",
-    ("if missing <= 0:", "if missing <= 1:"),
-    fact="one request more than max_inside is admitted",
-    question="The limit is two, and two are inside. What happens to the next one?",
-)
-known.change(
-    "refused-for-ever",
-    ("if count > self.max_inside:", "if count > 10**9:"),
-    fact="a group larger than max_inside gets a Retry-After",
-    question="Five want to enter where four is the limit. When should they retry?",
+    "part-of-a-group-fits",
+    ("if missing <= 0:", "if self.inside < self.max_inside:"),
+    fact="a group is admitted as soon as one slot is free, even if it needs more",
+    question="One slot is free, and three arrive. How many are inside then?",
 )
 known.change(
     "always-a-second",
@@ -89,6 +88,24 @@ known.change(
     question="A client was rejected for one second at 0 s. At 1 s, is its capacity still promised?",
 )
 known.change(
+    "expired-only-in-front",
+    (
+        "self._promised = [(until, places) for until, places in self._promised if until > now]",
+        "while self._promised and self._promised[0][0] <= now:\n    del self._promised[0]",
+    ),
+    fact="an expired promise still counts while an older one lasts",
+    question="One client is promised capacity in 100 s, and later another one in 2 s. Which promise expires first?",
+)
+known.change(
+    "used-up-by-others",
+    (
+        "self.inside += count",
+        "self._promised = [each for each in self._promised if each[0] > now][1:]\nself.inside += count",
+    ),
+    fact="a call that is admitted cancels the oldest promise",
+    question="One client was promised capacity, and another one is admitted. Does the first one still come back?",
+)
+known.change(
     "promises-whole-seconds",
     ("(now + seconds, count)", "(now + max(1, math.ceil(seconds)), count)"),
     fact="a promise lasts until its rounded-up time instead of its exact one",
@@ -111,6 +128,18 @@ known.change(
     ("missing = self.inside + count - self.max_inside", "missing = min(1, self.inside + count - self.max_inside)"),
     fact="one departure counts as enough, however much capacity is missing",
     question="Five are inside where five is the limit, and four arrive. How many must leave first?",
+)
+known.change(
+    "own-count-promised",
+    ("(missing + sum(", "(missing + count + sum("),
+    fact="a rejected call also counts among those that were rejected before it",
+    question="The first rejected client waits for one departure. Whose places are promised then?",
+)
+known.change(
+    "whole-group-missing",
+    ("(missing + sum(", "(count + sum("),
+    fact="a whole rejected group counts as missing, although there is capacity for some of it",
+    question="One slot is free, and three arrive. How many requests must leave first?",
 )
 known.change(
     "pace-that-does-not-go-on",

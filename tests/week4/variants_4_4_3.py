@@ -277,6 +277,12 @@ known.change(
     question="How many bytes does a number of your entries take?",
 )
 known.change(
+    "four-bytes-each",
+    (BYTES, "kept.shape[0] * self.offset * kept.shape[2] * 4"),
+    fact="nbytes counts 4 bytes per number, whatever its dtype",
+    question="How many bytes does a float16 number take?",
+)
+known.change(
     "bytes-of-latents",
     (BYTES, "kept.shape[0] * self.offset * self._widths[0] * kept.dtype.size"),
     fact="nbytes does not count the RoPE keys",

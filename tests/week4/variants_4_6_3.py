@@ -53,15 +53,16 @@ def by_other_parts(program):
 
 
 def matrices(program):
-    """Return how many matrices are built."""
+    """Return which matrices are built: 0 each once, 1 those of the layers more often, 2 only others, -1 too few."""
     parts = Counting()
     made(program, whole_of(QWEN3, 43, 6, 2), 2, "cycle", parts)
-    return mx.array(len(parts.made))
+    often = len(parts.made) > 15
+    return mx.array(-1 if len(parts.made) < 15 else often * (1 if parts.made.count("mlp.up_proj") > 2 else 2))
 
 
 def numbers_of_caches(program):
     model = made(program, whole_of(QWEN3, 44, 4, 2), 2, "cycle")
-    refused = refusals(lambda count: model(random_tokens(44, 1, 2), [KVCache() for _ in range(count)]), (2, 3, 5))
+    refused = refusals(lambda count: model(random_tokens(44, 1, 2), [KVCache() for _ in range(count)]), (0, 2, 3, 5))
     return mx.array(len(model.new_caches())), refused
 
 
@@ -108,6 +109,12 @@ known.change(
     question="What does layer 0 write into the cache, and what would layer 1 then find for the same token?",
 )
 known.change(
+    "one-cache-for-all",
+    ("[KVCache() for _ in self.layers]", "[KVCache()] * len(self.layers)"),
+    fact="new_caches returns one cache several times, so all layers share it",
+    question="How many objects does [KVCache()] * 3 create?",
+)
+known.change(
     "cache-of-the-owner",
     ("layer(x, cache)", "layer(x, caches[self.layers.index(layer)])"),
     fact="a layer uses the cache of the first layer with the same weights",
@@ -148,6 +155,9 @@ known.change(
     fact="each stored layer runs once",
     question="Six layers, three stored: how many layers does a token pass through?",
 )
+# With each-once, new_caches returns one cache per stored layer, whatever else the program does with its caches.
+known.together("cache-indexed-by-owner", "each-once", makes="a-cache-for-each-stored-layer")
+known.together("stored-layers-and-caches", "each-once", makes="a-cache-for-each-stored-layer")
 known.change(
     "order-ignored",
     ("weight_owner(number, layers, distinct, order)", 'weight_owner(number, layers, distinct, "cycle")'),
@@ -175,16 +185,17 @@ known.change(
 known.change(
     "made-for-each-layer",
     (
-        "self.layers = [stored.layers[owner] for owner in owners]",
+        "stored = Qwen3CachedModel(dataclasses.replace(config, num_hidden_layers=distinct), weights, parts)",
         """
         prefix = "model.layers."
         copies = {name: w for name, w in weights.items() if not name.startswith(prefix)}
         for number, owner in enumerate(owners):
             own = [name for name in weights if name.startswith(f"{prefix}{owner}.")]
             copies |= {name.replace(f"{prefix}{owner}.", f"{prefix}{number}."): weights[name] for name in own}
-        self.layers = Qwen3CachedModel(config, copies, parts).layers
+        stored = Qwen3CachedModel(config, copies, parts)
         """,
     ),
+    ("[stored.layers[owner] for owner in owners]", "stored.layers"),
     fact="the matrices are built again for each layer that uses them",
     question="If building a matrix means packing it into 4 bits: how many packed copies does your model hold?",
 )
@@ -201,11 +212,33 @@ known.change(
     question="How often does the final norm apply to a token?",
 )
 known.change(
-    "every-layer-reads-the-embeddings",
-    ("layer(x, cache)", "layer(self.embedding(tokens), cache)"),
-    fact="every layer's input is the embeddings",
-    question="What is the input of the second use of the same weights?",
+    "caches-kept-in-the-model",
+    (
+        "caches = self.new_caches() if caches is None else caches",
+        """
+        if caches is None:
+            caches = self.__dict__.setdefault("own", self.new_caches())
+        """,
+    ),
+    fact="calls without caches share caches of the model, which keep the tokens of earlier calls",
+    question="Two calls without caches get different sequences. What does the second attend to?",
 )
+known.change(
+    "empty-list-as-none",
+    ("caches = self.new_caches() if caches is None else caches", "caches = caches or self.new_caches()"),
+    fact="an empty list of caches is treated as no caches given",
+    question="What does `caches or default` give for []?",
+)
+known.change(
+    "kept-or-empty",
+    (
+        "caches = self.new_caches() if caches is None else caches",
+        'caches = caches or self.__dict__.setdefault("own", self.new_caches())',
+    ),
+    fact="calls without caches, or with an empty list, share caches of the model, which keep earlier tokens",
+    question="Two calls without caches get different sequences. What does the second attend to?",
+)
+known.together("caches-kept-in-the-model", "empty-list-as-none", makes="kept-or-empty")
 known.change(
     "caches-left-empty",
     ("layer(x, cache)", "layer(x, KVCache())"),

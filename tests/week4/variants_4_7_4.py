@@ -191,6 +191,23 @@ known.change(
     fact="the rotated pairs are returned as two halves, although traditional=True asks for their places in x",
     question="Features 0 and 1 are a pair. At which places of the result are they after the rotation?",
 )
+ROTATED = "y = mx.stack(rotated, axis=-1).flatten(-2) if self.traditional else mx.concatenate(rotated, axis=-1)"
+HALVES = """y = mx.concatenate(rotated, axis=-1)
+if self.traditional:
+    partners = {}
+    y = x * mx.concatenate([cos, cos], axis=-1) + partners * mx.concatenate([sin, sin], axis=-1)"""
+known.change(
+    "angles-in-halves",
+    (ROTATED, HALVES.format("mx.stack([-second, first_of_pair], axis=-1).flatten(-2)")),
+    fact="features i and i + D/2 are rotated by one angle, although traditional=True pairs adjacent features",
+    question="D is 4, and the pairs' angles are a and b. Which features does traditional=True rotate by a?",
+)
+known.change(
+    "partners-and-angles-in-halves",
+    (ROTATED, HALVES.format("mx.concatenate([-second, first_of_pair], axis=-1)")),
+    fact="the features have angles and partners in two halves, although traditional=True pairs adjacent ones",
+    question="D is 6 and traditional is True. What is feature 1 multiplied by, and what is added to the product?",
+)
 known.change(
     "rotated-backwards",
     (SIN, "-mx.sin(angles) * self.attention_factor"),

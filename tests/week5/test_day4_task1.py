@@ -249,6 +249,18 @@ def test_task_1_accumulation_changes_no_gradient():
     compare(found["w"], np.array([1.0, 2.0]), mx.float32, 1e-6, case, 2)
 
 
+def test_task_1_accumulation_changes_no_loss():
+    """loss_and_grads returns the same arrays every time."""
+    kept = mx.array(3.0)
+    case = "three micro-batches, the same loss array for each"
+    with noted(case):
+        loss, _ = accumulation.accumulate_gradients(
+            lambda params, batch: (kept, {"w": mx.ones(2)}), {"w": mx.zeros(2)}, micro_batches([2, 1, 4])
+        )
+    compare(kept, np.array(3.0), mx.float32, 0.0, f"{case}, that array afterwards", 1)
+    compare(loss, np.array(3.0), mx.float32, 1e-6, case, 1)
+
+
 def test_task_1_accumulation_refuses_none():
     with raises_value_error("no micro-batch"):
         accumulation.accumulate_gradients(lambda params, batch: (mx.array(0.0), {}), {}, [])

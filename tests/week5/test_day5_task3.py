@@ -35,6 +35,21 @@ def saved(folder, weights, alpha, form, case):
     return config, mx.load(str(folder / FILES[form]))
 
 
+def check_entries(where, expected, found, case):
+    """Check the entries of a config that a format has; others may be there too."""
+    if missing := [name for name in expected if name not in found]:
+        fail(Kind.VALUES, f"{where} has no {missing[0]!r}", case, f"got       {', '.join(found) or 'nothing'}")
+    for name, value in expected.items():
+        fail_if_different(f"{where} is wrong, at `{name}`", value, found[name], case)
+
+
+def parameters_of(config, case):
+    parameters = config.get("lora_parameters")
+    if not isinstance(parameters, dict):
+        fail(Kind.VALUES, "adapter_config.json has no 'lora_parameters'", case, f"got       {', '.join(config)}")
+    return parameters
+
+
 def check_tensors(tensors, weights, form, case):
     expected = tensors_of(form, weights)
     fail_if_different("the tensors' names are wrong", sorted(expected), sorted(tensors), case)
@@ -62,13 +77,13 @@ def test_task_3_save_square_matrices(tmp_path, form, rank):
     check_tensors(tensors, weights, form, case)
 
 
-@pytest.mark.parametrize(("rank", "alpha"), [(2, 3.0), (4, 4.0), (8, 16.0), (3, 1.0)])
+@pytest.mark.parametrize(("rank", "alpha"), [(2, 3.0), (4, 4.0), (8, 16.0), (3, 1.0), (4, 2.5), (2, 0.5)])
 def test_task_3_save_peft_config(tmp_path, rank, alpha):
     case = f"form 'peft', four projections, r {rank}, alpha {alpha}"
     config, _ = saved(tmp_path, drawn(3, rank=rank), alpha, "peft", case)
     expected = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank, "lora_alpha": alpha}
     expected["target_modules"] = ["down_proj", "q_proj", "v_proj"]
-    fail_if_different("adapter_config.json is wrong", expected, {name: config.get(name) for name in expected}, case)
+    check_entries("adapter_config.json", expected, config, case)
 
 
 @pytest.mark.parametrize("number", [7, 10, 99, 100, 125])
@@ -78,22 +93,38 @@ def test_task_3_save_number_of_a_layer(tmp_path, number):
     name = f"model.layers.{number}.mlp.down_proj"
     weights = {f"{name}.lora_a": mx.ones((2, 6)), f"{name}.lora_b": mx.ones((7, 2))}
     config, _ = saved(tmp_path, weights, 3.0, "mlx-lm", case)
-    parameters = config.get("lora_parameters")
-    keys = parameters.get("keys") if isinstance(parameters, dict) else None
-    fail_if_different("wrong keys in lora_parameters", ["mlp.down_proj"], keys, case)
+    check_entries(
+        "lora_parameters in adapter_config.json", {"keys": ["mlp.down_proj"]}, parameters_of(config, case), case
+    )
 
 
-@pytest.mark.parametrize(("rank", "alpha"), [(2, 3.0), (4, 4.0), (8, 16.0), (3, 1.0)])
+@pytest.mark.parametrize(("rank", "alpha"), [(2, 3.0), (4, 4.0), (8, 16.0), (3, 1.0), (4, 2.5), (2, 0.5)])
 def test_task_3_save_mlx_lm_config(tmp_path, rank, alpha):
     case = f"form 'mlx-lm', four projections, r {rank}, alpha {alpha}"
     config, _ = saved(tmp_path, drawn(4, rank=rank), alpha, "mlx-lm", case)
     own = {"fine_tune_type": "lora", "num_layers": -1}
-    fail_if_different("adapter_config.json is wrong", own, {name: config.get(name) for name in own}, case)
+    check_entries("adapter_config.json", own, config, case)
     keys = ["mlp.down_proj", "self_attn.q_proj", "self_attn.v_proj"]
     expected = {"rank": rank, "scale": alpha / rank, "dropout": 0.0, "keys": keys}
-    parameters = config.get("lora_parameters") or {}
-    actual = {name: parameters.get(name) for name in expected}
-    fail_if_different("lora_parameters in adapter_config.json is wrong", expected, actual, case)
+    check_entries("lora_parameters in adapter_config.json", expected, parameters_of(config, case), case)
+
+
+@by_form
+def test_task_3_save_sorts_names(tmp_path, form):
+    """Seven projections in each of 12 layers: each name once, in alphabetical order."""
+    parts = [f"self_attn.{x}_proj" for x in "qkvo"] + [f"mlp.{x}_proj" for x in ("gate", "up", "down")]
+    weights = {}
+    for name in (f"model.layers.{i}.{part}" for i in range(12) for part in parts):
+        weights[f"{name}.lora_a"], weights[f"{name}.lora_b"] = mx.ones((2, 3)), mx.ones((4, 2))
+    case = f"form {form!r}, the seven projections of 12 layers, r 2, alpha 3"
+    config, _ = saved(tmp_path, weights, 3.0, form, case)
+    if form == "peft":
+        expected = {"target_modules": sorted(part.rpartition(".")[2] for part in parts)}
+        check_entries("adapter_config.json", expected, config, case)
+    else:
+        check_entries(
+            "lora_parameters in adapter_config.json", {"keys": sorted(parts)}, parameters_of(config, case), case
+        )
 
 
 @by_form
@@ -110,8 +141,10 @@ def test_task_3_save_over_another(tmp_path, form):
     saved(tmp_path, drawn(6, (Q0, V0, Q1)), 3.0, form, case)
     config, tensors = saved(tmp_path, drawn(7, (V0,)), 5.0, form, case)
     check_tensors(tensors, drawn(7, (V0,)), form, case)
-    alpha = config["lora_alpha"] if form == "peft" else 2 * config["lora_parameters"]["scale"]
-    fail_if_different("alpha is the old one", 5.0, alpha, case)
+    if form == "peft":
+        check_entries("adapter_config.json", {"lora_alpha": 5.0}, config, case)
+    else:
+        check_entries("lora_parameters in adapter_config.json", {"scale": 2.5}, parameters_of(config, case), case)
 
 
 def test_task_3_save_sweep(tmp_path):
@@ -126,8 +159,10 @@ def test_task_3_save_sweep(tmp_path):
         case = f"form {form!r}, {len(names)} projections, r {n.R}, alpha 3"
         config, tensors = saved(tmp_path / str(n.seed), weights, 3.0, form, case)
         check_tensors(tensors, weights, form, case)
-        rank = config["r"] if form == "peft" else config["lora_parameters"]["rank"]
-        fail_if_different("the rank is wrong", n.R, rank, case)
+        if form == "peft":
+            check_entries("adapter_config.json", {"r": n.R}, config, case)
+        else:
+            check_entries("lora_parameters in adapter_config.json", {"rank": n.R}, parameters_of(config, case), case)
 
 
 @property_test

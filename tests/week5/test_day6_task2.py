@@ -173,6 +173,9 @@ def test_task_2_dpo_compares_with_the_reference(shift, seed):
 WRONG = {
     "other lengths": ((3,), (4,), (3,), (3,)),
     "another reference": ((3,), (3,), (3,), (1,)),
+    "other references": ((3,), (3,), (1,), (1,)),
+    "one rejected": ((3,), (1,), (3,), (1,)),
+    "one chosen": ((1,), (3,), (1,), (3,)),
     "not summed": ((3, 4), (3, 4), (3, 4), (3, 4)),
     "no pairs": ((0,), (0,), (0,), (0,)),
     "scalars": ((), (), (), ()),

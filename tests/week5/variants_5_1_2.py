@@ -105,6 +105,12 @@ known.change(
     question='How many tokens has "abab" after the merge of a b?',
 )
 known.change(
+    "merged-in-the-text",
+    (MERGE, "(' '.join(tokens).replace(' '.join(best), ''.join(best)).split(), count) for tokens, count in words"),
+    fact="a merge replaces text, so that it also joins the end of a longer token with its neighbor",
+    question='The tokens are "ba b", and the pair a b is merged. Does it occur here?',
+)
+known.change(
     "no-end",
     ("if not counts:\n    break", "pass"),
     fact="it does not stop when no pair is left",

@@ -81,10 +81,17 @@ def freed(program):
 
 
 def kept(program):
-    """Return an array that loss_and_grads returns every time, after the call."""
+    """Return the gradient that loss_and_grads returns every time, after the call."""
     grad = {"w": mx.array([1.0, 2.0])}
     _, found = program(lambda params, batch: (mx.array(3.0), grad), {"w": mx.zeros(2)}, micro_batches([2, 1, 4]))
     return grad["w"], found["w"]
+
+
+def kept_loss(program):
+    """Return the loss that loss_and_grads returns every time, after the call."""
+    loss = mx.array(3.0)
+    found, _ = program(lambda params, batch: (loss, {"w": mx.ones(2)}), {"w": mx.zeros(2)}, micro_batches([2, 1, 4]))
+    return loss, found
 
 
 known.probe_table(
@@ -100,6 +107,7 @@ known.probe_table(
     evaluated=evaluated,
     freed=freed,
     kept=kept,
+    kept_loss=kept_loss,
     none=lambda program: mx.array(refusal(lambda: program(lambda params, batch: (mx.array(0.0), {}), {}, []))),
 )
 known.probe_table(
@@ -185,6 +193,13 @@ known.change(
     question="How often does the docstring say that loss_and_grads is called?",
 )  # fmt: skip
 known.change(
+    "skipped-without-a-gradient",
+    ("own_loss, own_grads = loss_and_grads(params, batch)",
+     "if count.item() == 0:\n    continue\nown_loss, own_grads = loss_and_grads(params, batch)"),
+    fact="a micro-batch without targets is skipped, and no gradient is returned if all of them are",
+    question="Every row of a step is padding. Which names must the gradients have, and where do you get them?",
+)  # fmt: skip
+known.change(
     "divided-by-the-counts-so-far",
     (
         SHARE,
@@ -252,27 +267,39 @@ known.change(
 )
 
 
-@known.wrong(
+PARTS = "parts = {name: share * grad.astype(mx.float32) for name, grad in own_grads.items()}"
+SCALED = """parts = {}
+for name, grad in own_grads.items():
+    if grad.dtype == mx.float32:
+        grad *= share
+    parts[name] = grad if grad.dtype == mx.float32 else share * grad.astype(mx.float32)"""
+known.change(
+    "scaled-in-place",
+    (PARTS, SCALED),
+    fact="each gradient is multiplied by its share in the array that loss_and_grads returned",
+    question="`grad *= 0.5`: does MLX create an array, or change the one that the caller holds, too?",
+)
+known.change(
+    "loss-scaled-in-place",
+    (
+        "loss = loss + share * own_loss",
+        "if own_loss.dtype == mx.float32:\n    own_loss *= share\nelse:\n    own_loss = share * own_loss\n"
+        "loss = loss + own_loss",
+    ),
+    fact="each loss is multiplied by its share in the array that loss_and_grads returned",
+    question="loss_and_grads returns the same array every time, and you multiply it by 0.5. What is it the next time?",
+)
+known.change(
     "added-in-place",
+    (PARTS, SCALED),
+    (
+        "sums = {name: sums[name] + part for name, part in parts.items()} if sums else parts",
+        "for name, part in parts.items():\n    if name in sums:\n        sums[name] += part\n"
+        "    else:\n        sums[name] = part",
+    ),
     fact="the sum is kept in the first micro-batch's own array, which changes what loss_and_grads returned",
     question="`a = b; a += 1`: what is b in MLX?",
 )
-def in_place(loss_and_grads, params, micro_batches):
-    if not micro_batches:
-        raise ValueError("no micro-batch")
-    counts = [int(np.sum(np.array(batch.targets) != -100)) for batch in micro_batches]
-    total, loss, sums = max(1, sum(counts)), mx.array(0.0), {}
-    for batch, count in zip(micro_batches, counts, strict=True):
-        own, grads = loss_and_grads(params, batch)
-        loss = loss + own * count / total
-        for name, grad in grads.items():
-            grad *= count / total
-            if name in sums:
-                sums[name] += grad
-            else:
-                sums[name] = grad
-        mx.eval(loss, sums)
-    return loss, sums
 
 
 @known.accepted("sums first, one division at the end")

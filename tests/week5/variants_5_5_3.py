@@ -56,6 +56,8 @@ known.probe_table(
     mlx_lm=lambda program: saved(program, "mlx-lm"),
     peft_rank_4=lambda program: saved(program, "peft", 3, 4, 8.0),
     mlx_lm_rank_4=lambda program: saved(program, "mlx-lm", 3, 4, 8.0),
+    peft_fraction=lambda program: saved(program, "peft", 6, 4, 2.5),
+    mlx_lm_fraction=lambda program: saved(program, "mlx-lm", 6, 4, 2.5),
     square=lambda program: saved(program, "mlx-lm", 4, 5, 1.0, (Q0,)),
     a_new_folder=lambda program: saved(program, "peft", below="a/b"),
     names=peft_file,
@@ -120,6 +122,12 @@ known.change(
     question="What does PEFT do with lora_alpha?",
 )
 known.change(
+    "alpha-as-an-int",
+    ('"lora_alpha": adapter.alpha', '"lora_alpha": int(adapter.alpha)'),
+    fact="PEFT's lora_alpha is alpha without its fraction",
+    question="alpha is 2.5. By which factor does PEFT multiply B A?",
+)
+known.change(
     "full-names-as-modules",
     ('{name.rpartition(".")[2] for name in names}', "set(names)"),
     fact="target_modules are whole names instead of their last parts",
@@ -136,6 +144,18 @@ known.change(
     ('r"^model\\.layers\\.\\d+\\."', 'r"^model\\.layers\\.\\d\\d?\\."'),
     fact="mlx-lm's keys lose the number of a layer only if it has at most two digits",
     question="Llama 3.1 405B has 126 layers. What is the key of the last one's down_proj?",
+)
+known.change(
+    "a-prefix-of-fixed-length",
+    ('re.sub(r"^model\\.layers\\.\\d+\\.", "", name)', 'name[len("model.layers.0.") :]'),
+    fact="mlx-lm's keys are the names from a fixed position on, whatever the layer's number",
+    question="How many characters come before self_attn in a name of layer 7, and how many in a name of layer 11?",
+)
+known.change(
+    "characters-for-a-prefix",
+    ('re.sub(r"^model\\.layers\\.\\d+\\.", "", name)', 'name.lstrip("model.layers.0123456789")'),
+    fact="mlx-lm's keys lose all leading characters that occur in model.layers. or in a number",
+    question="What does 'self_attn'.lstrip('model') return?",
 )
 known.change(
     "last-parts-as-keys",

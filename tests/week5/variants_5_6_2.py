@@ -48,6 +48,9 @@ known.probe_table(
         lambda given: program(*map(mx.zeros, given[0]), given[1]),
         [(((3,), (4,), (3,), (3,)), 0.1), (((3,), (3,), (3,), (1,)), 0.1), (((3, 4),) * 4, 0.1), (((3,),) * 4, 0.0)],
     ),
+    refused_if_broadcast=lambda program: refusals(
+        lambda shapes: program(*map(mx.zeros, shapes)), [((3,), (3,), (1,), (1,)), ((3,), (1,), (3,), (1,))]
+    ),
     half=lambda program: run(program, 7, dtype=mx.float16, count=64),
 )
 
@@ -95,6 +98,12 @@ known.change(
     (LOSSES, "losses = mx.where(margin < 0, mx.log1p(mx.exp(margin)) - margin, mx.log1p(mx.exp(-margin)))"),
     fact="the branch of mx.where that is not taken overflows, and its gradient of 0 times infinity is NaN",
     question="mx.where passes a gradient to both of its branches. What does the other one make of a gradient of 0?",
+)
+known.change(
+    "overflow-beyond-a-threshold",
+    (LOSSES, "losses = mx.where(margin < -20, -margin, mx.log1p(mx.exp(-margin)))"),
+    fact="mx.where replaces the infinite loss of a pair that is wrong by far, but its gradient is still NaN",
+    question="The branch that mx.where does not take gets a gradient of 0. What is 0 times exp(1000)?",
 )
 known.change(
     "bounded-loss",
@@ -147,6 +156,18 @@ known.change(
     ("if chosen.ndim != 1 or not chosen.size or any(shape != chosen.shape for shape in shapes):", "if False:"),
     fact="log-probabilities that are not one number per answer are not refused",
     question="What happens if the caller has not summed over the tokens?",
+)
+known.change(
+    "references-not-compared",
+    ("any(shape != chosen.shape for shape in shapes)", "shapes[1] != shapes[0] or shapes[3] != shapes[2]"),
+    fact="the references' shape is not compared with that of the policy's log-probabilities",
+    question="Three pairs come with references of shape (1,). What does the subtraction do?",
+)
+known.change(
+    "answers-not-compared",
+    ("any(shape != chosen.shape for shape in shapes)", "shapes[2] != shapes[0] or shapes[3] != shapes[1]"),
+    fact="chosen and rejected answers are each compared with their own reference, but not with each other",
+    question="There are three chosen answers and one rejected. How many pairs are that?",
 )
 
 

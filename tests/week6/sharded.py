@@ -153,7 +153,7 @@ def same_on_all(results: list[Any], case: str) -> Any:
     """Check that all ranks have the same result, and return it."""
     first = results[0]
     for rank, result in enumerate(results[1:], 1):
-        alike = mx.array_equal(first, result).item() if isinstance(first, mx.array) else first == result
+        alike = mx.array_equal(first, result, equal_nan=True).item() if isinstance(first, mx.array) else first == result
         if not alike:
             fail(Kind.VALUES, f"rank {rank}'s result differs from rank 0's", case)
     return first

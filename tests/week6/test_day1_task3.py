@@ -75,7 +75,7 @@ def test_task_3_cost_fit_negative_latency():
 def test_task_3_cost_fit_arrays():
     """NumPy arrays, as a measurement returns them."""
     found, times = noisy(7, 9)
-    fitted(np.array(found), np.array(times), "9 messages, as NumPy arrays")
+    fitted(np.array(found, float), np.array(times), "9 messages, as NumPy arrays of floats")
 
 
 @pytest.mark.parametrize(

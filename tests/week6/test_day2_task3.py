@@ -60,8 +60,18 @@ def check_lookup(table, tokens, size, made=None, expected=None):
     if actual.dtype != expected.dtype:
         fail(Kind.DTYPE, "wrong dtype", case, f"expected  {expected.dtype}", f"got       {actual.dtype}")
     if not mx.array_equal(actual, expected, equal_nan=True).item():
-        wrong = int(mx.any(actual != expected, axis=-1).sum().item())
-        fail(Kind.VALUES, f"the vectors of {wrong} of {tokens.size} tokens differ from the table's rows", case)
+        differ = mx.any(actual != expected, axis=-1).reshape(-1)
+        first = int(mx.argmax(differ).item())
+        lines = (f"{name}  {vector(x, first)}" for name, x in (("expected", expected), ("got     ", actual)))
+        token, wrong = tokens.reshape(-1)[first].item(), int(differ.sum().item())
+        others = f", and {wrong - 1} of {tokens.size - 1} others" if wrong > 1 else ""
+        fail(Kind.VALUES, f"token {token} has a wrong vector{others}", case, *lines)
+
+
+def vector(x, token):
+    """Return the first numbers of a token's vector, in words."""
+    numbers = x.reshape(-1, x.shape[-1])[token].astype(mx.float32).tolist()
+    return ", ".join(f"{number:.4g}" for number in numbers[:6]) + ", ..." * (len(numbers) > 6)
 
 
 @by_dtype

@@ -12,8 +12,14 @@ from tiny_llm_course.testkit.properties import property_test
 
 
 def orders_of(stages, micro_batches):
+    """Return each stage's passes, which are a list of Pass."""
     with noted(f"{stages} stages, {micro_batches} micro-batches"):
-        return [schedule.one_forward_one_backward(rank, stages, micro_batches) for rank in range(stages)]
+        orders = [schedule.one_forward_one_backward(rank, stages, micro_batches) for rank in range(stages)]
+    for rank, order in enumerate(orders):
+        if type(order) is not list or not all(type(each).__name__ == "Pass" for each in order):
+            case = f"rank {rank} of {stages} stages, {micro_batches} micro-batches"
+            fail(Kind.TYPE, "expected a list of Pass", case, f"got       {order!r}"[:100])
+    return orders
 
 
 def words(order):
@@ -26,8 +32,6 @@ def check_order(stages, micro_batches):
     orders = orders_of(stages, micro_batches)
     for rank, order in enumerate(orders):
         case = f"rank {rank} of {stages} stages, {micro_batches} micro-batches"
-        if type(order) is not list or not all(type(each).__name__ == "Pass" for each in order):
-            fail(Kind.TYPE, "expected a list of Pass", case, f"got       {order!r}"[:100])
         wanted = sorted((forward, m) for forward in (True, False) for m in range(micro_batches))
         if sorted(map(tuple, order)) != wanted:
             lines = (f"expected  each of {2 * micro_batches} passes once", f"got       {words(order)}")

@@ -69,18 +69,51 @@ known.change(
     fact="the warm-up has passes of micro-batches that do not exist, where there are fewer than stages",
     question="Four stages and two micro-batches: how many forward passes can the first stage run?",
 )
+
+
+@known.wrong(
+    "warm-up-of-missing-micro-batches",
+    fact="the warm-up has passes of micro-batches that do not exist, where there are fewer than stages",
+    question="Four stages and two micro-batches: how many forward passes can the first stage run?",
+)
+def no_limit(rank, stages, micro_batches):
+    if not 0 <= rank < stages:
+        raise ValueError(f"there is no stage {rank} among {stages}")
+    if micro_batches < 1:
+        raise ValueError(f"there are {micro_batches} micro-batches, but at least 1 is needed")
+    warm_up = stages - rank
+    order = [Pass(True, m) for m in range(warm_up)]
+    for m in range(micro_batches):
+        order.append(Pass(False, m))
+        if warm_up + m < micro_batches:
+            order.append(Pass(True, warm_up + m))
+    return order
+
+
 known.change(
     "backward-first",
     (PAIR, "order += [Pass(False, m), Pass(True, ahead + m)]"),
     fact="the backward pass of each pair comes before the forward pass",
     question="The last stage has no warm-up. Of which forward pass is its first backward pass?",
 )
-known.change(
-    "newest-first",
-    (REST, "[Pass(False, m) for m in range(micro_batches - 1, micro_batches - ahead - 1, -1)]"),
-    fact="the backward passes of the cool-down begin with the newest micro-batch",
-    question="In which order do the gradients arrive from the next stage?",
-)
+for name, edit in (
+    ("newest-first", (REST, "[Pass(False, m) for m in range(micro_batches - 1, micro_batches - ahead - 1, -1)]")),
+    (
+        "newest-first-after-the-last-forward-pass",
+        (
+            f"return order + {REST}",
+            f"order += {REST}\n"
+            "last = order.index(Pass(True, micro_batches - 1)) + 1\n"
+            "return order[:last] + order[last:][::-1]",
+        ),
+    ),
+):
+    known.change(
+        name,
+        edit,
+        fact="the backward passes of the cool-down begin with the newest micro-batch",
+        question="In which order do the gradients arrive from the next stage?",
+    )
 known.change(
     "no-cool-down",
     (f"return order + {REST}", "return order"),
@@ -93,6 +126,13 @@ known.change(
     (REST, "[Pass(False, m) for m in range(ahead)]"),
     fact="each pair has both passes of the same micro-batch, and the warm-up's backward passes come last",
     question="When the first stage has just run a forward pass, for which micro-batch can a gradient have come back?",
+)
+known.change(
+    "a-stack-of-held",
+    (PAIR, "order += [Pass(True, ahead + m), Pass(False, ahead + m)]"),
+    (REST, "[Pass(False, m) for m in range(ahead - 1, -1, -1)]"),
+    fact="each backward pass is of the newest micro-batch that is held",
+    question="Of the micro-batches that a stage holds, whose gradient comes back first?",
 )
 known.change(
     "numbers-not-checked",

@@ -97,12 +97,6 @@ known.change(
     question="A probe fails each night. On which day is the replica dead?",
 )
 known.change(
-    "dies-at-once",
-    ("failures >= self._down", "failures >= 1"),
-    fact="one failure makes a replica dead",
-    question="A single packet is lost. How many requests' caches do you give up?",
-)
-known.change(
     "one-failure-more",
     ("failures >= self._down", "failures > self._down"),
     fact="it takes one failure more than `down`",
@@ -113,6 +107,12 @@ known.change(
     ('self.replica.state in ("ready", "draining") and failures', 'self.replica.state != "dead" and failures'),
     fact="failed probes and failed requests make a starting replica dead",
     question="A model of 16 GB takes a minute to load. Which probes pass meanwhile?",
+)
+known.change(
+    "failures-in-any-state",
+    ('if self.replica.state in ("ready", "draining") and failures >= self._down:', "if failures >= self._down:"),
+    fact="failed probes and failed requests count in every state, so they make a starting replica dead",
+    question="A model of 16 GB takes a minute to load. What do its probes find meanwhile?",
 )
 known.change(
     "probed-to-death",
@@ -130,6 +130,12 @@ known.change(
     ('self.replica.state in ("ready", "draining") and failures', 'self.replica.state == "ready" and failures'),
     fact="a draining replica never becomes dead by failures",
     question="A replica hangs while it drains. Who waits for its requests?",
+)
+known.change(
+    "dead-one-drains",
+    ('case "drain" if state in ("starting", "ready"):', 'case "drain" if state != "draining":'),
+    fact='"drain" makes a dead replica draining',
+    question="A process has ended. What is left to finish before it may stop?",
 )
 known.change(
     "draining-is-undone",
@@ -174,6 +180,12 @@ known.change(
     question="Five are running, one of which was just rejected. How many fit?",
 )
 known.change(
+    "limit-lowered-by-one",
+    ("min(self.replica.limit, max(1, self.replica.running - 1))", "max(1, self.replica.limit - 1)"),
+    fact="a rejection lowers the limit by one, however many requests are running",
+    question="The limit is 16, and one of five running requests is rejected. How many fit?",
+)
+known.change(
     "limit-without-a-floor",
     ("max(1, self.replica.running - 1)", "self.replica.running - 1"),
     fact="the limit can become 0, and then no answer ever raises it again",
@@ -187,8 +199,8 @@ known.change(
 )
 known.change(
     "limit-of-sixteen",
-    ("min(self.replica.limit + 1, self._limit)", "min(self.replica.limit + 1, 16)"),
-    fact="answers raise the limit up to 16, whatever its first value is",
+    ("self._limit = replica.limit", "self._limit = 16"),
+    fact="the largest limit is always 16, whatever its first value is",
     question="A replica was created with a limit of 8. How many requests does its server take at once?",
 )
 known.change(
@@ -205,6 +217,12 @@ known.change(
     ),
     fact="a rejection counts as a failed request",
     question="Under load every replica rejects. How many are left if each rejection is a failure?",
+)
+known.change(
+    "idle-is-drained",
+    ('self.replica.state == "draining" and not self.replica.running', "not self.replica.running"),
+    fact="every idle replica counts as drained, whatever its state is",
+    question="A replica is ready and has no requests yet. Should its process be stopped?",
 )
 known.change(
     "drained-with-requests",

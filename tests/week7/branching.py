@@ -109,6 +109,7 @@ FAMILIES: dict[str, list[list[int]]] = {
     "a page and a half in common": [[*STEM[:6], n, n, n, n] for n in (1, 2, 3)],
     "only the last token makes the page": [STEM[:4], STEM[:4]],
     "two families": [[*STEM, 1], [9] * 12, [*STEM, 2], [*[9] * 12, 1]],
+    "two branches and another prompt": [[*STEM, 1], [*STEM, 2], [9] * 9],
     "branches of branches": [[*STEM, *a, *b] for a in ([1] * 8, [2] * 8) for b in ([3] * 5, [4] * 5)],
     "a longer one first": [[*STEM, *[1] * 12], STEM[:9], [*STEM, 2]],
     "a longer one last": [STEM[:9], [*STEM, 2], [*STEM, *[1] * 12]],

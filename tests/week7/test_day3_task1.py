@@ -24,7 +24,7 @@ def check(case, words):
         same_text(found, case.result, words)
         return
     if not isinstance(found, str) or not found.startswith("Error: "):
-        fail(Kind.VALUES, "no error was returned", words, f"got       {found!a:.80}")
+        fail(Kind.NO_ERROR, "no error was returned", words, f"got       {found!a:.80}")
     if missing := [word for word in case.words if word not in found]:
         fail(Kind.VALUES, f"the error does not mention {', '.join(missing)}", words, f"got       {found[:90]}")
     if seen and not any(tool.does.__name__ == "run" for tool in case.tools()):

@@ -20,9 +20,8 @@ def read(program, name, *arguments):
     return told(lambda: in_a_file(content, lambda file: program(file, *arguments)))
 
 
-def much(program):
+def much(program, content=b"0123456\n" * 300_000):
     """Return whether ten lines of a large file need much memory."""
-    content = b"0123456\n" * 300_000
     tracemalloc.start()
     try:
         result = read(program, content, 1, 10)
@@ -51,6 +50,12 @@ known.probe_table(
     zero=lambda program: tuple(read(program, b"a\n\0\nb\n", *lines) for lines in ((1, 2), (3,), (1, 1), (9,))),
     no_range=lambda program: (read(program, "three lines", 0), read(program, "three lines", 3, 2)),
     much=much,
+    much_in_a_line=lambda program: much(program, b"x" * 2_400_000),
+    bytes_and_characters=lambda program: tuple(
+        read(program, letters.encode() * count + b"\n")
+        for letters, count in (("\u00e9", 700), ("\u00e9z", 340), ("\u00e9", 1200))
+    ),
+    limits_of_four=lambda program: tuple(read(program, b"aaaa\n" * 4, 1, None, most) for most in (13, 14, 20, 26, 27)),
 )
 
 
@@ -79,6 +84,12 @@ known.change(
     question="max_chars is 24, and the lines have 12 characters each. How many are shown?",
 )
 known.change(
+    "stops-after-max-chars",
+    ("if shown and length + len(line) > max_chars:", "if length >= max_chars:"),
+    fact="lines are added until the result has max_chars characters, so the last one may exceed the limit",
+    question="max_chars is 20, and the lines have 12 characters each. How long is your result?",
+)
+known.change(
     "a-line-is-skipped",
     (
         "if shown and length + len(line) > max_chars:\n"
@@ -101,6 +112,35 @@ known.change(
     ("length += len(line)", "length += len(line.encode())"),
     fact="max_chars counts bytes",
     question="How many characters, and how many bytes, are in 'd\u00e9j\u00e0'?",
+)
+CUT = 'text = codecs.getincrementaldecoder("utf-8")("replace").decode(body, final=not rest)'
+AFTER_CHARACTERS = [
+    ("lines.readline(MAX_LINE + 1)", "lines.readline(4 * MAX_LINE + 1)"),
+    ("piece[:MAX_LINE]", "piece[: 4 * MAX_LINE]"),
+    ('if b"\\0" in body:', 'if b"\\0" in body[:MAX_LINE]:'),
+]
+CUT_TEXT = """text = body.decode(errors="replace")
+if len(text) > MAX_LINE:
+    text, rest = text[:MAX_LINE], """
+known.change(
+    "cut-after-characters",
+    *AFTER_CHARACTERS,
+    (CUT, f"{CUT_TEXT}size - len(text[:MAX_LINE].encode()) - piece.endswith(b'\\n')"),
+    fact="a line is cut after MAX_LINE characters instead of MAX_LINE bytes",
+    question="A line has 700 times the letter \u00e9. How many bytes does it have, and how many of them are shown?",
+)
+known.change(
+    "cut-and-counted-in-characters",
+    *AFTER_CHARACTERS,
+    (CUT, f"{CUT_TEXT}rest + len(text) - MAX_LINE"),
+    fact="a line is cut after MAX_LINE characters instead of bytes, and N in `[+N bytes]` counts characters, too",
+    question="A line has 1,200 times the letter \u00e9. How many bytes does it have, and how many are not shown?",
+)
+known.change(
+    "line-break-counted",
+    ('- piece.endswith(b"\\n")', '- (piece.endswith(b"\\n") and size <= MAX_LINE + 1)'),
+    fact="N in `[+N bytes]` also counts the line break",
+    question="A line has 1,001 bytes and then a line break. How many of the line's bytes follow the first 1,000?",
 )
 known.change(
     "half-a-character",
@@ -147,6 +187,14 @@ known.change(
     ('if b"\\0" in body:', 'ended = piece.endswith(b"\\n")\nif b"\\0" in body:'),
     fact="a line break at the end of the file begins another line, which is empty",
     question="How many lines does a file with the content `a`, line break have? And which parts does split return?",
+)
+
+
+known.change(
+    "a-whole-line",
+    ("lines.readline(16_384)", "lines.readline()"),
+    fact="each line is read into memory as a whole, however long it is",
+    question="A file has 4 GB and no line break. How much of it do you read at once?",
 )
 
 

@@ -11,8 +11,8 @@ from tiny_llm_course.testkit.variants import Variants
 known = Variants("7.5.3")
 
 
-def explored(program, prompts, *, page=4, budget=1000, seqs=100, tokens=3, before=(), cached=()):
-    scheduler = FakeScheduler(Request, Chunk, Step, page, budget, seqs)
+def explored(program, prompts, *, page=4, budget=1000, seqs=100, tokens=3, before=(), cached=(), lost=()):
+    scheduler = FakeScheduler(Request, Chunk, Step, page, budget, seqs, lost)
     for prompt in cached:
         scheduler.cached |= pages(prompt, page)
     for prompt in before:
@@ -33,6 +33,7 @@ known.probe_table(
     many_tokens=lambda program: explored(program, FAMILIES["three branches"], tokens=9),
     others=lambda program: explored(program, FAMILIES["three branches"], before=[[*STEM, 7], [8] * 9]),
     cached=lambda program: explored(program, FAMILIES["three branches"], cached=[STEM]),
+    preempted=lambda program: explored(program, FAMILIES["three branches"], lost=(2,)),
 )
 
 
@@ -108,6 +109,40 @@ known.change(
     ("for request in list(waiting):", "for request in waiting:"),
     fact="requests are removed from the list that the loop iterates over, so the one after each is skipped",
     question="The first of three items is removed in its own iteration. Which item comes next?",
+)
+known.change(
+    "first-alone-then-all-that-are-ready",
+    (
+        "for request in list(waiting):",
+        "before = list(sent)\nfor request in list(waiting if steps else waiting[:1]):",
+    ),
+    ("for other in sent]", "for other in before]"),
+    fact="the first request is submitted alone, and later all that are ready, without regard to each other",
+    question="The first two prompts begin with different tokens. What does the second request wait for?",
+)
+known.change(
+    "first-alone",
+    ("for request in list(waiting):", "for request in list(waiting if steps else waiting[:1]):"),
+    fact="no request but the first is submitted before the first step, even one that shares nothing with it",
+    question="The first two prompts begin with different tokens. What does the second request wait for?",
+)
+known.change(
+    "first-in-first-out",
+    (
+        "if all(count <= computed or other.finish_reason for other, count in shared):",
+        "if not all(count <= computed or other.finish_reason for other, count in shared):\n    break\nif True:",
+    ),
+    fact="a request that waits holds back all requests after it",
+    question="The second request waits for the first, and the third shares nothing with either. May it run?",
+)
+known.change(
+    "whole-chunks-count",
+    (
+        "max(0, min(chunk.end, len(chunk.request.prompt)) - chunk.start)",
+        "len(chunk.tokens) * (chunk.start < len(chunk.request.prompt))",
+    ),
+    fact="a chunk that starts in the prompt counts entirely, even its tokens of the output",
+    question="A request was preempted after two new tokens. Which tokens does its next chunk contain?",
 )
 
 

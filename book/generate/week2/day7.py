@@ -82,48 +82,82 @@ def blocks() -> str:
     return canvas.figure("blocks-2-7", "Attention weights, one tile at a time", about, caption)
 
 
-def roles() -> str:
-    """Draw what one thread of the Metal kernel computes in both halves of a block."""
-    lane, group, side, tall = 5, 1, 288.0, 9.0
+STEPS = ("load\nkeys", "scores,\nm and l", "load\nvalues", "update\no") * 2  # of two key blocks
+# What memory holds, by its name: words, looks, the first step and the number of steps.
+HELD = {
+    "tile": [
+        (f"{what}\n{LANES * i}-{LANES * (i + 1) - 1}", f"role-{what[:-1]}", 4 * i + 2 * j, 2)
+        for i in range(2)
+        for j, what in enumerate(("keys", "values"))
+    ],
+    "weights": [("32 per\nquery", "role-weights", 4 * i + 1, 3) for i in range(2)],
+    "m, l, o": [("kept", "series-0", 1, 7)],
+}
 
-    def half(canvas: Canvas, left: float, top: float, heading: str, columns: int, below: str) -> None:
-        width = side / columns
-        canvas.text(left, top + FONT, heading, "strong")
-        top += FONT + 8
-        for query in range(QUERIES):
-            y = top + tall * query
-            if query % GROUPS == group:
-                canvas.rect(left, y, side, tall - 1, "fill series-1")
-        for column in range(lane, columns, LANES):
-            canvas.rect(left + width * column, top, width, tall * QUERIES - 1, "hollow")
-            for query in range(group, QUERIES, GROUPS):
-                canvas.rect(left + width * column, top + tall * query, width, tall - 1, "fill series-0")
-        canvas.rect(left, top - 1, side, tall * QUERIES + 1, "frame", 2)
-        canvas.text(left, top + tall * QUERIES + SMALL + 4, below, "small")
+
+def roles() -> str:
+    """Draw what each SIMD-group does in each step of two key blocks: time runs to the right, on a phone downwards."""
+    lane, lit = 5, 1
+
+    def cell(canvas: Canvas, x: float, y: float, width: float, height: float, step: int, group: int) -> None:
+        """Draw an array with the rows of a SIMD-group, and the columns of one lane."""
+        rows = QUERIES if step % 2 else LANES
+        columns = LANES if step == 1 else FEATURES
+        looks = ("role-key", "role-weights", "role-value", "series-0")[step]
+        canvas.rect(x, y, width, height, "axis")
+        for row in range(group, rows, GROUPS):
+            canvas.rect(x, y + height / rows * row, width, height / rows, f"fill {looks}")
+        for column in range(lane, columns if step % 2 and group == lit else 0, LANES):
+            canvas.rect(x + width / columns * column, y, max(width / columns, 2), height, "hollow series-1")
 
     def draw(canvas: Canvas) -> None:
-        canvas.text(0, FONT + 8 + tall * 9, "queries", "small")
-        half(canvas, 50, 0, "scores", LANES, f"{LANES} keys: lane {lane} has key {lane}")
-        left, top = (50.0, canvas.bottom + 14) if canvas.width == WIDEST else (50 + side + 26, 0.0)
-        if top:
-            canvas.text(0, top + FONT + 8 + tall * 9, "queries", "small")
-        some = ", ".join(str(feature) for feature in range(lane, FEATURES, LANES))
-        half(canvas, left, top, "weighted values", FEATURES, f"{FEATURES} features: lane {lane} has {some}")
+        across = canvas.width > WIDEST
+        step, group, slot = (71.0, 56.0, 28.0) if across else (52.0, 44.0, 44.0)  # the way to the next one
+        begin, top = (84.0, 2 * SMALL + 10) if across else (SMALL + 10, 54.0)
+        memory = top + group * GROUPS
 
-    mine = ", ".join(str(query) for query in range(group, QUERIES, GROUPS))
+        def at(time: float, side: float) -> tuple[float, float]:
+            return (time, side) if across else (side, time)
+
+        def write(
+            across_at: tuple[float, float], down_at: tuple[float, float], words: str, anchor: str = "start"
+        ) -> None:
+            x, y = across_at if across else down_at
+            for j, line in enumerate(words.split("\n")):
+                canvas.text(x, y + SMALL * j, line, "small", anchor)
+
+        for i, words in enumerate(STEPS):
+            start = begin + step * i
+            write((start, SMALL), (0, start + 18), words)
+            canvas.path([at(start - 4, top - 4), at(start - 4, top + group * GROUPS - 4)], "line")
+            for s in range(GROUPS):
+                cell(canvas, *at(start, top + group * s), *at(step - 8, group - 8), i % 4, s)
+        for s in range(GROUPS):
+            write((0, top + group * s + 28), (top + group * s + 14, SMALL), f"SIMD-group {s}" if across else str(s))
+        write((0, SMALL), (0, SMALL), "" if across else "group")
+        for i, (name, spans) in enumerate(HELD.items()):
+            place = memory + slot * i
+            write((0, place + 16), (place, SMALL), name)
+            for words, looks, first, count in spans:
+                canvas.rect(*at(begin + step * first, place), *at(step * count - 8, slot - 4), f"frame {looks}", 3)
+                middle, side = begin + step * (first + count / 2) - 4, place + (slot - 4) / 2
+                write((middle, side + 4), (side, middle), words.replace("\n", " ") if across else words, "middle")
+
+    mine = ", ".join(str(query) for query in range(lit, QUERIES, GROUPS))
+    some = ", ".join(str(feature) for feature in range(lane, FEATURES, LANES))
     about = (
-        f"Two tables with {QUERIES} rows, the queries of a threadgroup. The first has a column per key, and the second "
-        f"has a column per feature. SIMD-group {group} has rows {mine}. Its lane {lane} has one column of the first "
-        f"table and {FEATURES // LANES} columns of the second."
+        f"Four steps for each of two blocks of {LANES} keys: load keys, compute scores, load values, update o. In each "
+        f"step, a SIMD-group has every fourth row: of {LANES} keys or values to load, or of {QUERIES} queries. The "
+        "tile holds the keys of a block, then their values; registers hold m, l and o throughout."
     )
     caption = (
-        f"The shaded rows are the queries {mine} of SIMD-group {group}. The outlines mark what lane {lane} reads from "
-        f"the tile, which is one key and then some features of all values. The solid cells are what this thread "
-        "computes. Between the halves, the lanes of a SIMD-group exchange their weights."
+        f"Two blocks of {LANES} keys; a thick line is a barrier. To load, a SIMD-group copies the colored rows of "
+        f"the tile, {LANES} x {FEATURES}. To compute, the colored rows are its queries: {mine} for SIMD-group "
+        f"{lit}. The columns are the {LANES} keys for scores, and the {FEATURES} features for o; those of lane {lane} "
+        f"are outlined: key {lane}, then features {some}. The frames are threadgroup memory (tile, weights) and "
+        "registers (m, l, o)."
     )
-    return at_both_widths(draw).figure(
-        "roles-2-7", "What one thread computes, for scores and for values", about, caption
-    )
+    return at_both_widths(draw).figure("roles-2-7", "What each SIMD-group does, step by step", about, caption)
 
 
 def last_query() -> tuple[list[str], np.ndarray, np.ndarray]:

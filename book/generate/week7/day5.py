@@ -12,7 +12,7 @@ from tests.week7.compacting import QUESTIONS, WORK, conversation, one
 from tests.week7.crashes import Disk, Killed
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
-from tiny_llm_course.dev.book.drawing.canvas import WIDEST
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.paths import ROOT
@@ -53,18 +53,8 @@ MOMENTS: dict[str, tuple[int, bool]] = {
     "after the result of posting": (6, True),
     "after the last answer": (7, True),
 }
-# The figure: what happens in an edit and a post, and the moment after it at which the process is killed.
-EVENTS = {
-    "intent to edit": "after the intent to edit",
-    "undo step in the journal": "after the journal, before the file",
-    "count.py is replaced": "after the file, before the result",
-    "result of editing": "",
-    "intent to post": "",
-    "the number is posted": "after posting, before the result",
-    "result of posting": "",
-}
-AXIS, EVENT, LINE = 10.0, 30.0, 16.0  # pixels: the axis, from an event to the next one, and a line of a frame
-KILL = 2 * LINE + 8 + EVENT - 22
+SHOWN = "after the file, before the result"  # the moment of the figure
+ROW = 34.0  # pixels
 
 
 class Post:
@@ -160,48 +150,51 @@ def _state(world: dict[str, Any]) -> str:
 
 
 def resume() -> str:
-    """Draw a step's events in order, and at four moments what is on disk if the process is killed there."""
-    runs = {name: played(name) for name in EVENTS.values() if name}
+    """Draw the log of a run that is killed, and which of two processes writes, replays or recovers each entry."""
+    run = played(SHOWN)
+    log, kept, state = run["log"], run["kept"], run["killed"]["count"]
+    rows = [*log[:kept], f"count.py is replaced: {state}", *log[kept:]]  # the edit is not in the log
+    notes = ["replayed: no model is called", *["replayed: no file is read"] * (kept - 2)]
+    notes += [
+        "no result follows: look at the file",
+        "the edit is done: do not repeat it",
+        "written, and the run continues",
+    ]
+    notes += [""] * (len(rows) - len(notes))
+    first, second, left, right = 20.0, 58.0, 84.0, 390.0
 
     def draw(canvas: Canvas) -> None:
-        wide, y = canvas.width > WIDEST, 12.0
-        bottom = y + EVENT * (len(EVENTS) - 1) + len(runs) * (KILL if wide else KILL + LINE)
-        canvas.path([(AXIS, y), (AXIS, bottom)], "axis")
-        for event, moment in EVENTS.items():
-            if event.startswith(("intent", "result")):
-                canvas.rect(AXIS - 6, y - 6, 12, 12, "hollow series-0", 2)
-            else:
-                canvas.circle(AXIS, y, 6, "fill series-0")
-            canvas.text(AXIS + 18, y + 5, event)
-            if moment:
-                y = _killed(canvas, runs[moment], y + EVENT - 8, wide) + 8
-            y += EVENT if not moment else 8
+        wide = canvas.width > WIDEST
+        top, row = SMALL + FONT + 18, ROW if wide else ROW + 8
+        canvas.text((first + second) / 2, SMALL, "process", "small", "middle")
+        for x, name in ((first, "1"), (second, "2")):
+            canvas.text(x, 2 * SMALL + 4, name, "strong", "middle")
+        canvas.text(left, 2 * SMALL + 4, "log entry", "strong")
+        if wide:
+            canvas.text(right, 2 * SMALL + 4, "what process 2 does", "strong")
+        last, dead = top + row * (len(rows) - 1), top + row * (kept + 0.6)
+        canvas.path([(first, top), (first, dead)], "line series-0")
+        canvas.path([(second, top), (second, last)], "line series-0")
+        for slope in (1, -1):
+            canvas.path([(first - 6, dead - 6 * slope), (first + 6, dead + 6 * slope)], "line cross")
+        for i, (entry, note) in enumerate(zip(rows, notes, strict=True)):
+            y = top + row * i
+            if i <= kept:
+                canvas.circle(first, y, 6, "fill series-0")
+            canvas.circle(second, y, 6, f"{'fill' if i > kept else 'hollow'} series-0")
+            canvas.text(left, y + 5, entry, "strong" if i == kept else "")
+            canvas.text(right if wide else left, y + (5 if wide else 21), note, "small")
 
-    about = "; ".join(
-        f"killed {name}: {_state(run['killed'])}; resumed: {_state(run['resumed'])}" for name, run in runs.items()
+    about = (
+        f"Process 1 writes {kept} log entries, {'; '.join(log[:kept])}, then changes the file, {state}, and is killed. "
+        f"Process 2 replays these entries, finds the edit done, and writes {'; '.join(log[kept:])}."
     )
     caption = (
-        "One step, from top to bottom. A square is a log entry, and a disc is a change outside the log. At each cross, "
-        "the process is killed. The frame next to the cross shows the recorded state at that moment and after the next "
-        "process has finished. In all four cases, the last log entry before the kill is an intent."
+        "A recorded run, from top to bottom. A disc is something that a process does, and a ring something that it "
+        "only looks up. Process 1 is killed (cross) after it has replaced <code>count.py</code>, but before it has "
+        "written the result. Process 2 starts the run again from the beginning, and does nothing twice."
     )
-    return at_both_widths(draw).figure("resume-7-5", "Four moments at which an agent is killed", about, caption)
-
-
-def _killed(canvas: Canvas, run: dict[str, Any], y: float, wide: bool) -> float:
-    """Draw a kill with what is on disk then and after resuming; return where its frame ends."""
-    entry = f"the log gets {run['log'][run['kept']]}"
-    killed, resumed = (_state(run[when]).replace(":", "") for when in ("killed", "resumed"))
-    lines = [f"when killed: {killed}" if wide else killed, f"resumed: {resumed}"]
-    lines = [lines[0], f"{lines[1]}; {entry}"] if wide else [*lines, entry]
-    left, height = AXIS + 16, LINE * len(lines) + 8
-    for slope in (1, -1):
-        middle = y + height / 2
-        canvas.path([(AXIS - 6, middle - 6 * slope), (AXIS + 6, middle + 6 * slope)], "line cross")
-    canvas.rect(left, y, canvas.width - 4 - left, height, "frame", 4)
-    for i, words in enumerate(lines):
-        canvas.text(left + 8, y + LINE * (i + 1), words, "small")
-    return y + height
+    return at_both_widths(draw).figure("resume-7-5", "A run that is killed and resumed", about, caption)
 
 
 def resume_steps() -> str:

@@ -227,13 +227,13 @@ BookWidget.style = `
   .cells td { min-width: 2.9em; padding: 0.3em 0.25em; text-align: center; border: 1px solid var(--line); border-radius: 3px; }
   .cells th { border: 0; padding: 0.1em 0.5em 0.1em 0; text-align: right; vertical-align: middle; }
   .cells thead th:not(:first-child) { text-align: center; }
-  @media (min-width: 501px) { tbody th { width: 1%; } }
-  @media (max-width: 500px) { .bar { display: flex; margin-right: 0; } td { min-width: 2.6em; padding: 0.3em 0 0.3em 0.5em; } th { white-space: normal; }
+  @container (min-width: 431px) { tbody th { width: 1%; } }
+  @container (max-width: 430px) { .bar { display: flex; margin-right: 0; } td { min-width: 2.6em; padding: 0.3em 0 0.3em 0.5em; } th { white-space: normal; }
     .cells td { min-width: 2.6em; padding: 0.25em 0.05em; font-size: 0.84em; } .cells table { border-spacing: 2px; } .cells tbody th { white-space: nowrap; }
     .sliders { grid: auto-flow dense / 1fr max-content; } .sliders input[type=range] { grid-column: 1 / -1; } }
   thead td, .cells thead td { border: 0; }
   @media (pointer: coarse) { button, select, input[type=range], label { min-height: 44px; }
-    .sliders { row-gap: 0; } input:is([type=checkbox], [type=radio]) { width: 1.5em; height: 1.5em; } }
+    .sliders { row-gap: 0; } .sliders label { min-height: 0; } @container (max-width: 430px) { .sliders input[type=range] { margin-top: -10px; } } input:is([type=checkbox], [type=radio]) { width: 1.5em; height: 1.5em; } }
   svg { display: block; width: 100%; max-width: 100%; height: auto; }
   svg * { vector-effect: non-scaling-stroke; }
   svg text { fill: var(--fg, CanvasText); font-family: inherit;

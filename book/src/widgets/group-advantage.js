@@ -25,7 +25,7 @@
         <svg id="gain" viewBox="0 0 ${WIDE} ${HIGH + 18}" role="img" aria-labelledby="gain-title"><title id="gain-title"></title><g></g></svg>
         <p class="legend"><span>— min(ratio · A, clipped ratio · A)</span><span>- - - ratio · A</span><span><i class="band"></i> clip range of the ratio</span></p>
         <style>
-          @media (min-width: 700px) { #rewards { grid-template-columns: repeat(2, max-content minmax(4em, 1fr) max-content); }
+          @container (min-width: 540px) { #rewards { grid-template-columns: repeat(2, max-content minmax(4em, 1fr) max-content); }
             #rewards output:nth-of-type(odd) { padding-right: 1.6em; } }
           #gain { overflow: visible; } /* a number may be wider than the margin on a small screen */
           .middle { text-anchor: middle; }

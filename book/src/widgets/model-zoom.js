@@ -36,7 +36,7 @@
         <div id="panel"></div><div id="wedges"></div></div>
         <style>
           :host { max-width: none; }
-          .crumbs { display: flex; flex-wrap: wrap; gap: 0.3em 0.6em; align-items: center; }
+          .crumbs { display: flex; flex-wrap: wrap; gap: 0.3em 0.6em; align-content: start; }
           .crumbs button + button::before { content: "› "; }
           .crumbs button[aria-current] { font-weight: 700; }
           .map { display: grid; position: relative; max-width: 24em; margin: 0.9em auto 0; --box: 26px; --gap: 22px; --band: 116px; }
@@ -51,7 +51,8 @@
             .map:has(.array + .array) #level :is(.layer, .head) { grid-row: 1; }
             .map:has(.array + .array) .head { grid-column: 3; }
             .map:has(.array + .array) #panel { grid-area: 2 / 2 / auto / 4; display: grid; grid-template-columns: repeat(3, 1fr); gap: 0 2em; align-content: start; }
-            #panel > :not(.array) { grid-column: 1 / -1; }
+            #panel > :not(.arrays) { grid-column: 1 / -1; }
+            .arrays { display: contents; }
             .wedge { position: absolute; width: 39px; background: color-mix(in srgb, var(--links, #06c) 14%, var(--bg, Canvas)); }
           }
           .whole, .layer, .head { min-width: 0; --shade: color-mix(in srgb, var(--stream) 16%, var(--bg, Canvas)); }
@@ -94,6 +95,14 @@
           .head .box svg { width: auto; height: 78px; }
           .head .box button { display: flex; justify-content: space-between; padding-top: 4px; }
           .head .box > a { position: absolute; left: 0; bottom: 2px; }
+          @container (max-width: 739px) {
+            .map { align-content: start; }
+            .head .box { min-height: 120px; }
+            .head .box svg { height: 110px; }
+            .arrays { display: flex; gap: 1.2em; overflow-x: auto; scroll-snap-type: x mandatory; }
+            .array { flex: 0 0 100%; scroll-snap-align: start; }
+            .arrays:has(.array + .array) > .array { flex-basis: 88%; }
+          }
           .name { margin: 0 0 0.5em; font-weight: 700; }
           #panel p { margin: 0.3em 0; }
           #panel .name { margin-top: 0.6em; font-size: 1.1em; }
@@ -199,7 +208,7 @@
       const { box } = this.view;
       for (const name of ["layer", "head", "row", "of"]) this.$(`[name=${name}]`).value = this.view[name];
       const around = this.frame ? this.frame.split("/") : [];
-      const crumbs = (around.length ? ["the engine", ...around] : []).map((name, i) => {
+      const crumbs = ["the engine", ...around].map((name, i) => {
         const here = i === around.length ? ' aria-current="true"' : "";
         return `<button type="button" data-path="${escape(around.slice(0, i).join("/"))}"${here}>${escape(name)}</button>`;
       });
@@ -222,19 +231,16 @@
       );
     }
 
-    /** Where engine, layer and head stand beside each other, make room for the tallest box, so that no step moves the page. */
+    /** Reserve the height of the tallest box, so that no step moves the text below. */
     reserve() {
-      const [map, panel, crumbs] = [".map", "#panel", ".crumbs"].map((name) => this.$(name));
+      const [map, crumbs] = [".map", ".crumbs"].map((name) => this.$(name));
       if (map.clientWidth === this.measured) return;
       this.measured = map.clientWidth;
+      const shown = this.view.box;
       for (const { style } of [map, crumbs]) style.minHeight = "";
-      const beside = [".whole", ".layer", ".head"].every((name) => this.$(name)?.offsetHeight);
-      if (!beside) return;
-      const shown = panel.innerHTML;
-      const heights = this.leaves.map((leaf) => ((panel.innerHTML = this.large(leaf)), map.offsetHeight));
-      panel.innerHTML = shown;
-      map.style.minHeight = `${Math.max(...heights)}px`;
-      crumbs.style.minHeight = `${this.$("#next").offsetHeight}px`;
+      const heights = this.leaves.map(({ path }) => (this.change({ box: path }), [map.offsetHeight, crumbs.offsetHeight]));
+      this.change({ box: shown });
+      [map, crumbs].forEach(({ style }, i) => (style.minHeight = `${Math.max(...heights.map((each) => each[i]))}px`));
     }
 
     /** The engine, its layer that is chosen, and a head of it. */
@@ -336,7 +342,9 @@
       return `<p class="name">${escape(box.name)}</p>${about}
         <p>${box.weights.toLocaleString("en")} trained weights, ${weights} % of all; ${time} % of the time.
         You build it in <a href="${escape(box.href)}">${escape(box.title)}</a>.</p>
-        ${(box.arrays || []).map((array) => this.array(array)).join("")}${this.words(box.rows || [])}`;
+        <div class="arrays" role="group" aria-label="Arrays"${box.arrays?.length > 1 ? ' tabindex="0"' : ""}>${(box.arrays || [])
+          .map((array) => this.array(array))
+          .join("")}</div>${this.words(box.rows || [])}`;
     }
 
     /** An array, a row for each token, and the numbers of the row that is followed. */

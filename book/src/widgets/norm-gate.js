@@ -27,7 +27,7 @@
           td.pass { padding: 2px; text-align: left; }
           .pass i { display: block; height: 1.2em; border: 2px solid var(--stream); box-sizing: border-box; }
           .pass i.up { background: var(--stream); }
-          @media (max-width: 500px) { .cells tbody th { white-space: normal; } }
+          @container (max-width: 430px) { .cells tbody th { white-space: normal; } }
         </style>`;
     }
 

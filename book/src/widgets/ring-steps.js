@@ -20,17 +20,19 @@
       return `<div class="bar">${list("order", "Order", orders.map(({ name }) => name))}</div>
         ${stepBar("Next step")}
         <p id="what"></p>
-        <div class="scroll cells"><table><thead><tr><td></td>${head}</tr></thead><tbody></tbody></table></div><ul></ul>
+        <div class="scroll cells"><table><thead><tr><td></td>${head}</tr></thead><tbody></tbody></table></div>
+        <p class="legend"><span><i class="sent"></i> sent in this step</span><span><i class="new"></i> changed in this step</span>
+          <span><i class="whole"></i> complete sum</span></p><ul></ul>
         <style>
           tbody td { border-width: 2px; }
-          td.sent { border-style: dashed; border-color: var(--fg, CanvasText); }
-          td.new { border-color: var(--links); box-shadow: inset 0 0 0 1px var(--links); font-weight: 700; }
-          td.whole { background: color-mix(in srgb, var(--links) 18%, transparent); }
+          :is(td, i).sent { border-style: dashed; border-color: var(--fg, CanvasText); }
+          :is(td, i).new { border-color: var(--links); box-shadow: inset 0 0 0 1px var(--links); font-weight: 700; }
+          :is(td, i).whole { background: color-mix(in srgb, var(--links) 18%, transparent); }
           #what { font-weight: 700; margin: 0.4em 0; }
           ul { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18em), 1fr)); list-style: none; margin: 0.5em 0 0;
             padding: 0; min-height: 3.2em; }
           li { font-family: var(--mono-font, monospace); font-size: 0.9em; margin: 0.1em 0; }
-          @media (max-width: 340px) { .cells td { min-width: 0; } .cells th { padding-inline: 0; font-size: 0.78em; } }
+          @container (max-width: 268px) { .cells td { min-width: 0; } .cells th { padding-inline: 0; font-size: 0.78em; } }
         </style>`;
     }
 

@@ -27,8 +27,8 @@ class CostModel:
         give a negative one.
 
         Args:
-            num_bytes: the size of each measured message.
-            seconds: how long it took.
+            num_bytes: the size of each measured message, in a list or a NumPy array of floats.
+            seconds: how long it took, in the same way.
 
         Raises:
             ValueError: the lists differ in length, a time is not positive, or there are fewer than two different sizes.

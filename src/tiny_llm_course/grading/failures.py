@@ -1,6 +1,7 @@
 """How a check fails on a program, and whether it fails alike on another."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import FrameType
 from typing import Any, NamedTuple
 
 import mlx.core as mx
@@ -9,6 +10,8 @@ from ..course.findings import Finding, Kind
 from ..testkit.outcomes import Stopped
 from ..testkit.rounding import EPSILON, close
 
+PLAIN = str, bytes, int, float
+
 
 class Failure(NamedTuple):
     """How a check fails: its finding, the exception if it is not the check's own, and the program's result."""
@@ -16,11 +19,17 @@ class Failure(NamedTuple):
     finding: Finding
     stopped: Stopped | None = None
     result: Any = None  # of the learner's program, if the check has kept it
+    seen: tuple[tuple[str, str], ...] = ()  # the numbers, words and lists of them that the check had at that moment
 
     @property
     def stops(self) -> bool:
         """Whether the program itself raised."""
         return self.stopped is not None
+
+    @property
+    def has_array(self) -> bool:
+        """Whether the check has kept the program's result, an array."""
+        return isinstance(self.result, mx.array)
 
     def like(self, other: "Failure | None") -> bool:
         """Return whether another program fails in the same case, by the same kind or exception."""
@@ -41,6 +50,12 @@ class Failure(NamedTuple):
         same = ours.headline == others.headline and (wording or ours.lines == others.lines)
         return same or self.stopped is not None
 
+    def equals_seen(self, other: "Failure | None") -> bool:
+        """Return whether it also shows a result, not only that something differs, and the check saw the same before."""
+        if self.finding.kind is not Kind.VALUES or self.has_array:
+            return self.equals(other)
+        return bool(got(self.finding)) and other is not None and self.seen == other.seen and self.equals(other)
+
     def contradicts(self, other: "Failure | None") -> bool:
         """Return whether another program, which fails in the same case and way, has another result there."""
         if other is None or not self.like(other) or self.equals(other):
@@ -54,6 +69,18 @@ class Failure(NamedTuple):
 def got(finding: Finding) -> list[str]:
     """Return the lines that show a program's result, which messages about bytes and times have not."""
     return [line for line in finding.lines if line.startswith("got")]
+
+
+def seen_in(frames: Iterable[FrameType]) -> tuple[tuple[str, str], ...]:
+    """Return the local variables of a check's frames that are numbers, words or lists of them."""
+    values = (value for frame in frames for value in frame.f_locals.items())
+    return tuple((name, repr(value)) for name, value in values if _is_plain(value))
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _is_plain([*value, *value.values()])
+    return value is None or isinstance(value, PLAIN) or (isinstance(value, list | tuple) and all(map(_is_plain, value)))
 
 
 Failures = Mapping[str, Failure | None]  # by check; None if it passes

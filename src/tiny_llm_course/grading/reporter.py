@@ -18,13 +18,13 @@ import pytest
 
 from ..course.entities import Task
 from ..course.findings import CheckFailed, Finding, Kind
-from ..paths import COURSE
+from ..paths import COURSE, TESTS
 from ..programs.packages import NotImportable
 from ..testkit.outcomes import Stopped
 from ..testkit.processes import BORROWED as VARIABLE
 from .diagnosis import Checks, Diagnosis, diagnoses
 from .exceptions import finding_of
-from .failures import Failure
+from .failures import Failure, seen_in
 from .guard import Breakpoints
 from .plugin import (
     ABSENT,
@@ -238,8 +238,11 @@ def _failure(finding: Finding, call: pytest.CallInfo[None]) -> Failure:
     error = call.excinfo.value if call.excinfo else None
     if error and not isinstance(error, CheckFailed):
         return Failure(finding, Stopped.by(error))
-    result = None
-    for frame, _ in traceback.walk_tb(error.__traceback__ if error else None):
-        if Path(frame.f_code.co_filename).is_relative_to(COURSE / "testkit"):
-            result = frame.f_locals.get("actual", result)
-    return Failure(finding, result=result)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__ if error else None)]
+    kit, tests = (
+        [f for f in frames if Path(f.f_code.co_filename).is_relative_to(d)] for d in (COURSE / "testkit", TESTS)
+    )
+    result = next(
+        (frame.f_locals["actual"] for frame in [*kit[::-1], *tests[::-1]] if "actual" in frame.f_locals), None
+    )
+    return Failure(finding, result=result, seen=seen_in(tests))

@@ -19,7 +19,7 @@ NONE = re.compile("LOAD_CONST None RETURN_VALUE|RETURN_CONST None")
 
 EFFECTS = ast.Call | ast.Await | ast.Yield | ast.YieldFrom
 GOT = re.compile("got +None")
-DUE = re.compile(r"expected +an? [A-Z]\w+$")  # an exception
+DUE = re.compile(r"expected +an? [A-Z]\w+$")
 JOINS = re.compile(r"(concatenate|stack)\(\): .*Invoked with types: (list|tuple)", re.DOTALL)
 PURE = re.compile(  # a call whose result is all it gives
     r"mx\.(?!(random\.seed|(async_)?eval|synchronize|broadcast_shapes|set_\w+|clear_\w+|save\w*|(dis|en)able\w+)\()"
@@ -31,7 +31,7 @@ def asked(finding: Finding) -> Finding:
     """Return a finding, with the question if it says that a result is None."""
     if SAID.search(finding.headline):
         return dataclasses.replace(finding, headline=f"{finding.headline}{QUESTION}")
-    if any(DUE.match(line) for line in finding.lines):
+    if ", at `" in finding.headline or any(DUE.match(line) for line in finding.lines):  # one field; an exception
         return finding
     lines = [f"{line}{QUESTION}" if GOT.fullmatch(line) else line for line in finding.lines]
     return dataclasses.replace(finding, lines=tuple(lines))

@@ -34,15 +34,27 @@ OTHER_ERROR = re.compile(r"raised \w+, expected an? ")
 ABOUT_A_MESSAGE = "message does not mention"
 LEAST_SECONDS = 0.1  # for a check of one of them, which may never end
 MOST_LINES = 2  # in which a repair makes all checks pass: more say nothing
-OF_VALUES = {
+OF_VALUES = {  # which prove nothing where only an error is missing: what a value is passed to may raise by chance
     "off by one",
     "a different operator",
     "an operator removed",
     "an operator added",
+    "swapped operands",
     "a different expression",
+    "a factor added",
+    "a term added",
     "a different axis",
+    "a different slice",
+    "an index removed",
+    "a different dtype",
+    "different arguments",
+    "swapped arguments",
+    "an argument removed",
+    "a call added",
+    "a call removed",
 }
-OF_VALUES |= {"a factor added", "a term added", "a call added"}
+# Those which may leave a caller's object as it was.
+OF_OBJECTS = {"a copy", "an update in place", "a different function", "a call removed", "a statement removed"}
 WHERE = "What does it do in the case shown, step by step?"
 
 
@@ -99,14 +111,16 @@ class SmallChanges:
         """
         found: list[Repair] = []
         self._begin()
-        # If only an exception is missing, a changed value proves nothing: what it is passed to may raise by chance.
-        kinds = {each.finding.kind for each in self.failures.values() if each}
-        # If another exception than the promised one is raised, that says it all.
-        if all(OTHER_ERROR.match(each.finding.headline) for each in self.failures.values() if each):
+        findings = [each.finding for each in self.failures.values() if each]
+        kinds = {each.kind for each in findings}
+        # If another exception than the promised one is raised, or its message lacks something, that says it all.
+        if all(OTHER_ERROR.match(each.headline) or ABOUT_A_MESSAGE in each.headline for each in findings):
             return None
         with folder_apart():
             for repair, program in repairs_of(self.task, self.within):
                 if kinds == {Kind.NO_ERROR} and repair.kind in OF_VALUES:
+                    continue
+                if Kind.INPUT_CHANGED in kinds and repair.kind not in OF_OBJECTS:
                     continue
                 if self._is_late("repairs") or (found and found[0].kind != repair.kind):
                     break

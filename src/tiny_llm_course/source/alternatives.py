@@ -98,6 +98,8 @@ def alternatives(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST]]:
             for kind in OPERATORS.get(type(op), ()):
                 yield "a different operator", ast.AugAssign(target, kind(), value)
             yield "an operator removed", ast.Assign([target], value, lineno=node.lineno)
+            whole = ast.BinOp(parse_expression(ast.unparse(target)).body, op, value)
+            yield "an update in place", ast.Assign([target], whole, lineno=node.lineno)
         case ast.UnaryOp(operand=operand):
             yield ("a different condition" if isinstance(node.op, ast.Not) else "an operator removed"), operand
         case ast.Constant(value=bool() as value):

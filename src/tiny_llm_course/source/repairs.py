@@ -18,6 +18,7 @@ from .text import Definition, bound_name, definitions, end_line, mentioned, name
 OUTSIDE = {"os", "shutil", "subprocess", "signal", "socket", "open", "Path", "unlink", "rmdir", "rename", "mkdir"}
 OUTSIDE |= {"touch", "write_text", "write_bytes", "kill"}
 SAID = {  # the kinds of repairs in the order in which they are tried, and what is said if one makes all checks pass
+    "a branch removed": "the branch seems one too many",
     "a different comparison": "the comparison seems wrong",
     "a different condition": "the condition seems wrong",
     "a test for None": "0, or something empty, seems to be taken for None",
@@ -32,6 +33,7 @@ SAID = {  # the kinds of repairs in the order in which they are tried, and what 
     "swapped arguments": "two arguments seem exchanged",
     "a different order of elements": "the order of elements seems wrong",
     "a different function": "the wrong function seems to be called",
+    "an update in place": "an object seems to be changed where a new one is needed",
     "a different dtype": "the dtype seems wrong",
     "a copy": "a copy seems missing",
     "an argument removed": "one argument seems too many",
@@ -137,7 +139,7 @@ def _place(value: Any, line: int) -> None:
     """Give new nodes the line of the node that they replace: the compiler asks for one."""
     for each in value if isinstance(value, list) else [value]:
         for node in ast.walk(each):
-            if "lineno" in node._attributes and not hasattr(node, "lineno"):
+            if "lineno" in node._attributes and not hasattr(node, "col_offset"):
                 vars(node).update(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0)
 
 
@@ -172,7 +174,8 @@ def _of_block(parent: ast.AST, field: str, index: int, scope: Scope) -> Iterator
         return
     for each in scope.statements:
         yield site("a statement added before it", [*before, each, node, *after])
-    yield site("a statement removed", [*before, ast.Pass(), *after])
+    kind = "a branch removed" if isinstance(node, ast.If) else "a statement removed"
+    yield site(kind, [*before, ast.Pass(), *after])
     if after and not isinstance(node, ast.Return):
         yield site("a different order of statements", [*before, after[0], node, *after[1:]])
     if isinstance(node, BLOCKS):

@@ -45,7 +45,9 @@ def parts_of(name: str) -> Parts:
     for day in course.days():
         if day.name == name:
             files = ", ".join(dict.fromkeys(f"`{PACKAGE}/{task.target.file}`" for task in day.tasks))
-            own = {"time": f"**Time** {_minutes(day)} minutes. **You edit** {files}.\n", "tasks": _tasks(day)}
+            rest = sum(task.minutes for task in day.tasks if task.optional)
+            more = f", plus {rest} for optional tasks" if rest else ""
+            own = {"time": f"**Time** {_minutes(day)} minutes{more}. **You edit** {files}.\n", "tasks": _tasks(day)}
             own |= {f"signature-{task.number}": _signature(task) for task in day.tasks}
             own |= _of_the_script(f"week{day.week}", f"day{name.rpartition('.')[2]}")
             return own | map_parts(course, day.week, day) | quiz_parts(day) | measured_parts(day) | mistake_parts(day)
@@ -68,14 +70,18 @@ def _hours(course: Course) -> str:
         for day in week.days:
             title = f"[{day.title}]({day.chapter})"
             number = day.name.rpartition(".")[2]
-            rows.append(f"| {number} | {title} | {len(day.tasks)} | {_length(_minutes(day))} |")
-        count, minutes = sum(len(day.tasks) for day in week.days), sum(map(_minutes, week.days))
+            rows.append(f"| {number} | {title} | {_count(day)} | {_length(_minutes(day))} |")
+        count, minutes = sum(map(_count, week.days)), sum(map(_minutes, week.days))
         rows.append(f"| | **Week {week.number}** | **{count}** | **{_length(minutes)}** |")
     return "\n".join(["| Day | Chapter | Tasks | Writing and testing |", "|---|---|---|---|", *rows, ""])
 
 
+def _count(day: Day) -> int:
+    return sum(not task.optional for task in day.tasks)
+
+
 def _minutes(day: Day) -> int:
-    return sum(task.minutes for task in day.tasks)
+    return sum(task.minutes for task in day.tasks if not task.optional)
 
 
 def _length(minutes: int) -> str:
@@ -87,7 +93,8 @@ def _tasks(day: Day) -> str:
     for task in day.tasks:
         # With line-break opportunities for phones.
         name = re.sub(r"([._])(?=\w\w)|(?<=[a-z])(?=[A-Z])", r"\1<wbr>", str(task.target).replace(":", "."))
-        lines.append(f"| [{task.label}](#task-{task.id.replace('.', '-')}) | <code>{name}</code> | {task.minutes} |")
+        link, kind = f"[{task.label}](#task-{task.id.replace('.', '-')})", ", optional" if task.optional else ""
+        lines.append(f"| {link}{kind} | <code>{name}</code> | {task.minutes} |")
     return "\n".join([*lines, ""])
 
 

@@ -97,9 +97,9 @@ def _page(found: Found, chart: Chart | None) -> str:
     table = [found["columns"], sides, *rows]
     shown = [f"| {' | '.join(line)} |" for line in table]
     if chart:
-        more = set(found["columns"][1:]) - set(chart[2])  # than the chart shows: the text discusses it
-        opening = ["<details open>" if more else "<details>", "<summary>Full table</summary>", ""]
-        shown = [_drawn(found, chart), *opening, *shown, "", "</details>"]
+        more = "; ".join(column for column in found["columns"][1:] if column not in chart[2])
+        summary = f"<summary>Full table{f' (also: {more})' if more else ''}</summary>"
+        shown = [_drawn(found, chart), "<details>", summary, "", *shown, "", "</details>"]
     return "\n".join([*shown, "", f"*{measured_on(found)}*", ""])
 
 
