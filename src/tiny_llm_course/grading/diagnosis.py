@@ -10,9 +10,9 @@ Or there may be one mistake beside others. It is claimed for the first failure t
 one that passes all checks that the learner's passes, and fails as the learner's does, by the same result or exception,
 in all its failures of that kind (of one test function in one way). In the case shown no other known program fails in
 that way, and a second case agrees. A case that shows no result proves nothing, nor does a degenerate one, such as an
-axis of size 1, in which many programs have one output. With an exception, which is weaker evidence, both must stop in
-the same cases; with a missing one, both must do the same on a probe. Elsewhere the learner's program may fail in
-another way, because of a second mistake. A task that is used is blamed only if all checks pass with the solution's.
+axis of size 1, in which many programs have one output. With an exception, both must stop in the same cases, except by
+other exceptions; with a missing one, both must do the same on a probe. Elsewhere a second mistake may show. A task that
+is used is blamed only if all checks pass with the solution's.
 """
 
 import dataclasses
@@ -34,13 +34,13 @@ from ..programs.packages import NotImportable, Program, installed, program
 from ..source.code import holds_stub
 from ..testkit.naming import Candidates, candidates, culprits, explained, solved
 from ..testkit.variants import Variant, load_variants
-from .failures import Failure, Failures, fails_alike, has_stopped, kind_of
+from .failures import Failure, Failures, fails_alike, kind_of, stop_alike
 from .observations import observed
 from .small_changes import SmallChanges
 
 CASES = 8  # failures that are searched for a mistake beside others
 ENOUGH = 2  # failures that it must explain: one may be luck
-PART = 5  # more than one in so many failures, if they show no array: words and counts are equal by luck more often
+PART = 5  # more than one in so many failures if they are in words: these and counts are equal by luck more often
 # A case with an axis of size 1, or an argument 0.
 DEGENERATE = re.compile(r"\b1 x |x 1\b|\b(?!axis|seed)\w+ 0(?![.\d])")
 
@@ -168,13 +168,13 @@ class Checks:
             sisters = (each for each in kinds[self._kind_of(item)] if self._of(program, each))
             if not (alone(item, program) and all(equal(each, program) for each in sisters)) or refuted(program):
                 return False
-            if kind_of(self.failures[item.name]) is Kind.NO_ERROR and program not in found.showing:
-                return False  # whatever the program does instead of raising
-            stops = (has_stopped(self.failures[each.name]) == has_stopped(self._of(program, each)) for each in examples)
-            if has_stopped(self.failures[item.name]) and not all(stops):
-                return False
             failure = self.failures[item.name]
-            enough = ENOUGH if failure and failure.has_array else max(ENOUGH, len(telling) // PART + 1)
+            if kind_of(failure) is Kind.NO_ERROR and program not in found.showing:
+                return False  # whatever the program does instead of raising
+            pairs = ((self.failures[each.name], self._of(program, each)) for each in examples)
+            if failure and failure.stopped and not all(stop_alike(*pair, failure.stopped) for pair in pairs):
+                return False
+            enough = max(ENOUGH, len(telling) // PART + 1) if failure and failure.is_in_words else ENOUGH
             alike = (each for each in telling if equal(each, program))
             return len([*itertools.islice(alike, enough)]) == enough
 

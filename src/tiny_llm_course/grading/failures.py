@@ -27,9 +27,9 @@ class Failure(NamedTuple):
         return self.stopped is not None
 
     @property
-    def has_array(self) -> bool:
-        """Whether the check has kept the program's result, an array."""
-        return isinstance(self.result, mx.array)
+    def is_in_words(self) -> bool:
+        """Whether it says that values differ, and the check has kept no array of the program's."""
+        return self.finding.kind is Kind.VALUES and not isinstance(self.result, mx.array)
 
     def like(self, other: "Failure | None") -> bool:
         """Return whether another program fails in the same case, by the same kind or exception."""
@@ -52,7 +52,7 @@ class Failure(NamedTuple):
 
     def equals_seen(self, other: "Failure | None") -> bool:
         """Return whether it also shows a result, not only that something differs, and the check saw the same before."""
-        if self.finding.kind is not Kind.VALUES or self.has_array:
+        if not self.is_in_words:
             return self.equals(other)
         return bool(got(self.finding)) and other is not None and self.seen == other.seen and self.equals(other)
 
@@ -91,9 +91,10 @@ def kind_of(failure: Failure | None) -> Kind | None:
     return failure.finding.kind if failure else None
 
 
-def has_stopped(failure: Failure | None) -> bool:
-    """Return whether a check fails because the program raised."""
-    return failure is not None and failure.stops
+def stop_alike(mine: Failure | None, theirs: Failure | None, by: Stopped) -> bool:
+    """Return whether both programs raise, or neither does, or the first raises another exception than this one."""
+    stops = [failure is not None and failure.stops for failure in (mine, theirs)]
+    return stops[0] == stops[1] or (mine is not None and mine.stopped not in (None, by))
 
 
 def fails_alike(mine: Failures, theirs: Failures) -> bool:
