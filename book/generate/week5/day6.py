@@ -162,7 +162,7 @@ def dpo_steps() -> str:
     """List the steps of DPO."""
     keys = ("loss", "chosen", "rejected")
     rows = [
-        [str(i), *(number(step[key], 3) for key in keys), f"{100 * step['accuracy']:.0f} %"]
+        [str(i), *(number(step[key], 3) for key in keys), f"{100 * step['accuracy']:g} %"]
         for i, step in enumerate(record()["dpo"]["steps"], 1)
     ]
     caption = (
