@@ -24,7 +24,7 @@ from .wrapping import wrapped, wrapped_c
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
 DOCSTRING = re.compile(r'("""(?:(?!""")[^\n])+)\n.*?"""', re.DOTALL)  # its first line, and what follows
 
-CONTRACT = "**Contract** The docstrings in these files; the chapter shows their first lines."
+CONTRACT = "**Contract** the docstrings in these files; the chapter shows their first lines."
 
 
 def names_of_files(course: Course) -> list[str]:
