@@ -159,16 +159,17 @@ def gains() -> str:
 
 
 def dpo_steps() -> str:
-    """List some steps of DPO."""
-    steps = record()["dpo"]["steps"]
-    shown = range(0, len(steps), 2)
+    """List the steps of DPO."""
     keys = ("loss", "chosen", "rejected")
-    rows = [[str(i + 1), *(number(steps[i][key], 3) for key in keys)] for i in shown]
+    rows = [
+        [str(i), *(number(step[key], 3) for key in keys), f"{100 * step['accuracy']:g} %"]
+        for i, step in enumerate(record()["dpo"]["steps"], 1)
+    ]
     caption = (
         f"DPO on {record()['dpo']['pairs']} pairs: values before the update of each step. The implicit rewards are "
         "means over the step's pairs."
     )
-    return table(caption, ["step", "loss", "chosen reward", "rejected reward"], rows) + "\n"
+    return table(caption, ["step", "loss", "chosen reward", "rejected reward", "margins above 0"], rows) + "\n"
 
 
 def smooth(values: Sequence[float]) -> list[float]:

@@ -120,7 +120,7 @@ def overhead() -> str:
     found = record()
     rows = [
         f"| {model}, {of['tokens']} tokens | {kind} | {of[kind]['direct_ms']:.0f} ms | {of[kind]['router_ms']:.0f} ms "
-        f"| {of[kind]['percent']:.1f} % |"
+        f"| {of[kind]['percent']:.0f} % |"
         for model, of in found["overhead"].items()
         for kind in ("whole", "streamed")
     ]
@@ -139,9 +139,9 @@ def killed() -> str:
     return (
         f"Of {hard['requests']} requests, {answered} were answered, {events} ended with an error event, and {others}. "
         f"{hard['wrong']} answers differed from those of an undisturbed run. The p95 of the answered requests was "
-        f"{hard['p95_s']:.2f} s, against {calm['p95_s']:.2f} s without a kill, a ratio of {found['p95_ratio']:.2f}. "
-        f"The killed replica was ready again after {hard['ready_again_s']:.1f} s, and the router counted "
-        f"{sum(hard['running_after'])} running requests at the end.\n"
+        f"{1e3 * hard['p95_s']:.0f} ms, against {1e3 * calm['p95_s']:.0f} ms without a kill, a ratio of "
+        f"{found['p95_ratio']:.2f}. The killed replica was ready again after {hard['ready_again_s']:.1f} s, "
+        f"and the router counted {sum(hard['running_after'])} running requests at the end.\n"
     )
 
 

@@ -85,7 +85,7 @@ class DenseKVCache:
         del self._caches[request]
 
     def attend(self, layer: int, query: mx.array, key: mx.array, value: mx.array, chunks: list[Chunk]) -> mx.array:
-        """As `KVCacheManager`."""
+        """Append the new keys and values, and compute each request's attention: see `KVCacheManager.attend`."""
         attended, at = [], 0
         for chunk in chunks:
             own = slice(at, at := at + len(chunk.tokens))

@@ -85,5 +85,5 @@ class DenseKVCache:
         del self._caches[request]
 
     def attend(self, layer: int, query: mx.array, key: mx.array, value: mx.array, chunks: list[Chunk]) -> mx.array:
-        """As `KVCacheManager`."""
+        """Append the new keys and values, and compute each request's attention: see `KVCacheManager.attend`."""
         raise NotImplementedError("3.1.1 Attention of a ragged batch")

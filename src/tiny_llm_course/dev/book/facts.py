@@ -7,7 +7,7 @@ from .parts import present
 
 FACTS = re.compile(r"\A(# [^\n]*\n+)(\*\*Needs\*\*.*?\n)(?=\n)", re.DOTALL)
 INCLUDE = re.compile(r"\{\{#include (?:\.\./)?generated/([\w.]+)\.md:([\w-]+)\}\}")
-NAME = re.compile(r"\*\*(Needs|Time|You edit|Before|After)\*\*:?\s")
+NAME = re.compile(r"\*\*(Needs|Time|You edit|Contract|Before|After)\*\*:?\s")
 FILE = re.compile(r"`([\w/.-]+)`")
 
 

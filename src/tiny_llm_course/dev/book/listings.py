@@ -24,6 +24,8 @@ from .wrapping import wrapped, wrapped_c
 PACKAGE = LEARNER.relative_to(ROOT).as_posix()
 DOCSTRING = re.compile(r'("""(?:(?!""")[^\n])+)\n.*?"""', re.DOTALL)  # its first line, and what follows
 
+CONTRACT = "**Contract** the docstrings in these files; the chapter shows their first lines."
+
 
 def names_of_files(course: Course) -> list[str]:
     """List all generated files, without suffix: one per day, per week, and one for the course."""
@@ -47,7 +49,9 @@ def parts_of(name: str) -> Parts:
             files = ", ".join(dict.fromkeys(f"`{PACKAGE}/{task.target.file}`" for task in day.tasks))
             rest = sum(task.minutes for task in day.tasks if task.optional)
             more = f", plus {rest} for optional tasks" if rest else ""
-            own = {"time": f"**Time** {_minutes(day)} minutes{more}. **You edit** {files}.\n", "tasks": _tasks(day)}
+            contract = f" {CONTRACT}" if any(DOCSTRING.search(_listing(task)) for task in day.tasks) else ""
+            time = f"**Time** {_minutes(day)} minutes{more}. **You edit** {files}.{contract}\n"
+            own = {"time": time, "tasks": _tasks(day)}
             own |= {f"signature-{task.number}": _signature(task) for task in day.tasks}
             own |= _of_the_script(f"week{day.week}", f"day{name.rpartition('.')[2]}")
             return own | map_parts(course, day.week, day) | quiz_parts(day) | measured_parts(day) | mistake_parts(day)
@@ -102,9 +106,12 @@ def _signature(task: Task) -> str:
     off_limits = [f"`{name.replace('mlx.core.', 'mx.')}`" for name in task.forbidden]
     named = " or ".join(filter(None, (", ".join(off_limits[:-1]), *off_limits[-1:])))
     calls = f", without calling {named}" if named else ""
-    target, language = task.target, language_of_target(task.target)
-    listed = language.listing((SOLUTION / target.file).read_text(encoding="utf-8"), target.name)
-    short = DOCSTRING.sub(r'\1"""', listed)
-    more = "; the docstrings in the file state the rest" if short != listed else ""
-    shown = (wrapped if language.fence == "python" else wrapped_c)(short)
-    return f"In `{PACKAGE}/{target.file}`{calls}{more}:\n\n```{language.fence}\n{shown}```\n"
+    fence = language_of_target(task.target).fence
+    shown = (wrapped if fence == "python" else wrapped_c)(DOCSTRING.sub(r'\1"""', _listing(task)))
+    return f"In `{PACKAGE}/{task.target.file}`{calls}:\n\n```{fence}\n{shown}```\n"
+
+
+def _listing(task: Task) -> str:
+    """Return the signature and docstrings of a task's target, from the solution."""
+    source = (SOLUTION / task.target.file).read_text(encoding="utf-8")
+    return language_of_target(task.target).listing(source, task.target.name)
