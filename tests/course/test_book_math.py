@@ -74,7 +74,7 @@ def test_a_dollar_sign_without_a_formula_is_a_mistake(text, line):
 
 def test_an_index_is_a_subscript_outside_code():
     code = "`H_kv` <code>D_v</code> $H_kv$ num_kv_heads A_BC"
-    assert with_signs(f"| 2 · H_kv · D | {code}") == f"| 2 · H<sub>kv</sub> · D | {code}"
+    assert with_signs(f"| 2 · H_kv · D | {code}") == f"| 2\u00a0·\u00a0H<sub>kv</sub>\u00a0·\u00a0D | {code}"
 
 
 def test_katex_sets_and_refuses():
@@ -170,7 +170,7 @@ def test_signs_outside_code_are_typographic(text, shown):
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("N x H_kv x L x (H · D), r x I", "N * H<sub>kv</sub> * L * (H · D), r * I"),
+        ("N x H_kv x L x (H · D), r x I", "N * H<sub>kv</sub> * L * (H\u00a0·\u00a0D), r * I"),
         ("N.. x H x L. x is", "N.. * H * L. x is"),
         ("pages x page_size x D, 8 x song", "pages * page_size * D, 8 * song"),
         ("the x of Q, `N x L`, x A.T, A token x is", "the x of Q, `N x L`, x A.T, A token x is"),

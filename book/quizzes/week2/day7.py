@@ -65,15 +65,20 @@ def three_keys(flash: Any) -> str:
 
 
 @quiz.measured(
-    "The prompt becomes twice as long. Which of these figures from our own run no more than doubles?",
-    right="blocks: MiB",
-    why="Queries and output grow with the prompt, but only one block of scores exists at a time.",
+    "In our own run, a prompt twice as long takes less than twice the memory with blocks, but more than three times as "
+    "long. Why?",
+    right="Every score is still computed, but only one block of them is stored.",
+    why="Queries and output grow with the prompt, and the number of scores with its square. Blocks save memory, not "
+    "arithmetic.",
     mistakes={
-        "all scores: MiB": "With twice the queries and twice the keys, there are four times as many scores.",
-        "blocks: ms": "Every query still scores every key that it sees. Blocks save memory, not arithmetic.",
-        "kernel: ms": "The kernel is faster, but it computes the same number of scores: four times as many for "
-        "twice the prompt.",
+        "The scores are computed twice: for the maximum, and for the sum.": "The online softmax needs each score once, "
+        "because one factor corrects the earlier sums. And twice the work would not change how the time grows.",
+        "A row's running state grows with the number of blocks.": "A row stores its maximum, its sum and its weighted "
+        "sum of the values, however many blocks there are.",
+        "Blocks that are fully masked are computed, too.": "They are skipped: of 16 · 16 blocks, 136 are computed.",
     },
 )
-def only_doubles(record: Record, column: str) -> str:
-    return column if all(column in cells for cells in record.values()) else ""
+def memory_and_time(record: Record, cause: str) -> str:
+    short, long = (record[tokens] for tokens in ("1024", "2048"))
+    memory, time = (float(long[column]) / float(short[column]) for column in ("blocks: MiB", "blocks: ms"))
+    return cause if memory < 2 and time > 3 else ""

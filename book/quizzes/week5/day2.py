@@ -52,14 +52,17 @@ def three_logits(gradient: Any) -> str:
 
 
 @quiz.measured(
-    "The documents have nearly the same mean length in every row of the table. Which column grows with the "
-    "length of the longest document?",
-    right="padded: tokens",
-    why="With padding, each document costs as much as the longest document.",
+    "In the first run of our table, all documents are equally long, and packing takes more tokens than padding. Why?",
+    right="Padding has almost nothing to pad, and packing pads its last row.",
+    why="64 documents of 65 tokens are 4,160 tokens, or 16.25 rows of 256, and packing fills the seventeenth row.",
     mistakes={
-        "packed: tokens": "With packing, only the very last row is padded, so this is about the number of real tokens.",
-        "packed: ms": "The time follows the number of tokens, which stays about the same.",
+        "Packing adds an eos to each document.": "Both add it: that is the 65th token of each document.",
+        "Packing repeats the beginning of a document that a row's end cuts.": "The document continues in the next row, "
+        "and no token is repeated.",
+        "Packing inserts a separator, so that no token sees another document.": "The mask hides the other documents. "
+        "It takes no tokens.",
     },
 )
-def grows(record: Record, column: str) -> str:
-    return column if all(column in cells for cells in record.values()) else ""
+def more_if_packed(record: Record, cause: str) -> str:
+    padded, packed = (int(record["1"][f"{way}: tokens"]) for way in ("padded", "packed"))
+    return cause if (padded, packed) == (4160, 17 * 256) else ""

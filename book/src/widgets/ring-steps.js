@@ -88,7 +88,7 @@
       else if (!step) this.say("Nothing has been sent.");
       else if (step === half) this.say("Each rank has the complete sum of one chunk.");
       else if (done) this.say("Every rank has the complete sum.");
-      else this.say(`${ranks} messages at the same time: each rank sends one chunk and receives one.`);
+      else this.say(`One step, ${ranks} messages: each rank sends one chunk and receives one.`);
     }
   }
   customElements.define("ring-steps", RingSteps);

@@ -29,14 +29,14 @@ TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.MULTILINE,
 )
 
-# "H_kv", "-1", "p - q" and "ε = 0.2" in a sentence or a table, and what is no text.
+# "H_kv", "-1", "p - q", "2 · E" and "ε = 0.2" in a sentence or a table, and what is no text.
 SYMBOL = re.compile(
     rf"""
     <code>.*?</code>
   | {TOKEN.pattern}
   | \b(?P<letter>[A-Z])_(?P<index>[a-z]{{1,4}})\b
   | (?<![\w.`\[-])(?P<minus>-)(?=\d|inf\b)
-  | (?<=[\w)])[ ](?P<sign>-)[ ](?=[\w(-])
+  | (?<=[\w)])[ ](?P<sign>[-·])[ ](?=[\w(-])
   | (?<!\S)(?P<named>\w)[ ]=[ ](?=-?\d)
   | (?P<percent>(?<=\d)[ ](?=%))
   | (?P<times>(?:(?<=[\w)]\s)|(?<=\.\.\s)|(?<=[A-Z]'\s))
@@ -129,8 +129,8 @@ def protect(html: str) -> str:
 def with_signs(text: str) -> str:
     """Return Markdown with typographic signs outside code.
 
-    Indices are subscripts, a hyphen before a number is a minus, without a break beside it, an x between sizes is a
-    multiplication sign, and a number keeps its percent sign.
+    Indices are subscripts, a hyphen before a number is a minus, no line ends in a product or at a minus, an x between
+    sizes is a multiplication sign, and a number keeps its percent sign.
     """
 
     def sign(match: re.Match[str]) -> str:
@@ -143,7 +143,7 @@ def with_signs(text: str) -> str:
         if match["percent"]:
             return NO_BREAK
         if match["sign"]:
-            return NO_BREAK + MINUS + NO_BREAK
+            return NO_BREAK + match["sign"].replace("-", MINUS) + NO_BREAK
         return f"{match['named']}{NO_BREAK}={NO_BREAK}" if match["named"] else match[0]
 
     return SYMBOL.sub(sign, text)
