@@ -33,7 +33,7 @@
       const [, start, comment] = texts[i].match(/^((?:>>>|\.\.\.)?\s*)(\/\/+ |# )?/);
       const prose = /string|comment/.test(open.at(-1)) || texts[i].startsWith('"""', start.length);
       const indent = start.length + (comment?.length ?? (prose ? 0 : 2));
-      const columns = session && !message && /^(?!>>>|\.\.\. ).*(\S {2,}(?!# )\S|[│├└])/.test(texts[i]);
+      const columns = session && !message && /^(?!>>>|\.\.\. |\{).*(\S {2,}(?!# )\S|[│├└])/.test(texts[i]);
       const before = open.join("");
       for (const [tag] of line.matchAll(/<\/?(span|mark)[^>]*>/g)) tag[1] === "/" ? open.pop() : open.push(tag);
       return `<span style="--indent:${indent}ch"${columns ? ' class="columns"' : ""}>${before}${line}\n${"</span>".repeat(open.length)}</span>`;
