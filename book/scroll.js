@@ -8,8 +8,9 @@
     name.innerHTML = name.innerHTML.replace(/([A-Za-z][.=](?=\w{4})|\w\w_|\w\/)(?=[A-Za-z]\w)/g, "$1<wbr>");
     if (name.textContent.length > 13) name.innerHTML = name.innerHTML.replace(/([a-z]{3})(?=[A-Z][a-z]{2})/g, "$1<wbr>");
   }
-  // The highlighter ends a number at its underscore.
+  // The highlighter ends a number at its underscore. A short string stays whole.
   for (const code of document.querySelectorAll("main code.hljs")) {
+    for (const text of code.querySelectorAll(".hljs-string")) text.classList.toggle("flag", text.textContent.length < 16);
     if (/\d_\d/.test(code.textContent)) code.innerHTML = code.innerHTML.replace(/(class="hljs-number">\d+)<\/span>((?:_\d+)+)/g, "$1$2</span>");
   }
   // A flag stays whole: a browser would end a line after its hyphens.
@@ -32,7 +33,7 @@
       const [, start, comment] = texts[i].match(/^((?:>>>|\.\.\.)?\s*)(\/\/+ |# )?/);
       const prose = /string|comment/.test(open.at(-1)) || texts[i].startsWith('"""', start.length);
       const indent = start.length + (comment?.length ?? (prose ? 0 : 2));
-      const columns = session && !message && /^(?!>>>|\.\.\. ).*(\S {2,}(?!# )\S|[│├└])/.test(texts[i]);
+      const columns = session && !message && /^(?!>>>|\.\.\. |\{).*(\S {2,}(?!# )\S|[│├└])/.test(texts[i]);
       const before = open.join("");
       for (const [tag] of line.matchAll(/<\/?(span|mark)[^>]*>/g)) tag[1] === "/" ? open.pop() : open.push(tag);
       return `<span style="--indent:${indent}ch"${columns ? ' class="columns"' : ""}>${before}${line}\n${"</span>".repeat(open.length)}</span>`;
@@ -40,10 +41,6 @@
     const parted = session ? marked.replace(/([([.])(?=[a-z_])(?![^<]*>)/gi, "$1<wbr>") : marked;
     const named = whole(parted).replace(/\b[\w.]{28,}/g, (name) => name.replace(/[._](?=[a-z])/g, "$&<wbr>"));
     code.innerHTML = named.trimEnd().split("\n").map(indented).join("");
-  }
-  // A listing is as wide as the text or, with columns that do not fit there, as wide as the page.
-  for (const pre of document.querySelectorAll("main pre")) {
-    pre.classList.toggle("wide", [...pre.querySelectorAll(".columns")].some((line) => /.{94}/.test(line.textContent)));
   }
   // First all sizes are read, then all marks are set: in turns, each would lay the page out anew.
   const update = (parts) => {

@@ -17,7 +17,7 @@ from tiny_llm.qwen3_cached.cache import KVCache
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "", ("read from cache: MiB",))
+CHART = ("bars", "", ("cache read: MiB", "attention: MFLOP", "step: ms"))
 
 E, H, D = 256, 16, 64
 LATENT = LatentConfig(E, H, 224, D, 32, D, None, 10000.0, 8192)  # 224 + 32 numbers: as many as GQA with two heads
@@ -56,7 +56,7 @@ def measure(quick: bool = False) -> Table:
     )
     of = {row[0]: row for row in rows}
     return Table(
-        ("cache", "elements per token", "read from cache: MiB", "attention: MFLOP", "step: ms"),
+        ("cache", "elements per token", "cache read: MiB", "attention: MFLOP", "step: ms"),
         rows,
         "MLA caches as many elements per token as GQA and twice as many as MQA; MHA caches "
         f"{of['MHA'][1] / of['GQA'][1]:.0f} times as many as GQA. Compared with GQA, a step takes "

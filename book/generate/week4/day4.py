@@ -1,4 +1,4 @@
-"""Day 4's figures and widget: keys and values from a few principal components, two ways to attend, the cache's size."""
+"""Day 4's figures and widget: keys and values from a few directions, two ways to attend, the cache's size."""
 
 import functools
 from typing import NamedTuple
@@ -15,17 +15,18 @@ from tiny_llm_course.paths import ROOT
 from tiny_llm_course.testkit.rounding import Array64
 
 STORIES = ROOT / "models" / "held-out-stories.txt"  # not in the training data
-READ = 1800  # characters
+READ = 1800  # characters, for the directions; as many after them measure the loss
 KEPT = (16, 32, 64, 80, 96, 128)  # numbers
 DRAWN = (80, 16)
 GAP = 36.0  # pixels between two diagrams
 
 
-# The widget's models, by their config.json. Only the first has a latent; for the others, the RoPE key is as large.
+# The widget's models, by their config.json. Only the first has a latent, and no groups. The others get a
+# RoPE key of the same size.
 WIDGET = {
-    "DeepSeek-V3": {"layers": 61, "heads": 128, "dims": 128, "rope": 64},
-    "Llama 3.1 8B": {"layers": 32, "heads": 32, "dims": 128, "rope": 64},
-    "Qwen3-0.6B": {"layers": 28, "heads": 16, "dims": 128, "rope": 64},
+    "DeepSeek-V3": {"layers": 61, "heads": 128, "dims": 128, "rope": 64, "group": 0},
+    "Llama 3.1 8B": {"layers": 32, "heads": 32, "dims": 128, "rope": 64, "group": 4},
+    "Qwen3-0.6B": {"layers": 28, "heads": 16, "dims": 128, "rope": 64, "group": 2},
 }
 
 
@@ -59,8 +60,20 @@ def vectors_of(text: str) -> Vectors:
 
 @functools.cache
 def stories() -> Vectors:
-    """Return the vectors of some stories, from which the principal components are computed."""
+    """Return the vectors of some stories, from which the directions are computed."""
     return vectors_of(STORIES.read_text(encoding="utf-8")[:READ])
+
+
+@functools.cache
+def other_stories() -> Vectors:
+    """Return the vectors of the stories after these."""
+    return vectors_of(STORIES.read_text(encoding="utf-8")[READ : 2 * READ])
+
+
+def directions_of(vectors: Array64) -> Array64:
+    """Return the right singular vectors of balanced keys and values, the first of which lose least."""
+    found: Array64 = np.linalg.svd(balanced(vectors, vectors), full_matrices=False)[2]
+    return found
 
 
 def balanced(vectors: Array64, like: Array64) -> Array64:
@@ -71,18 +84,18 @@ def balanced(vectors: Array64, like: Array64) -> Array64:
     return even
 
 
-def share_kept(vectors: Array64) -> Array64:
-    """Return the fraction of the variance that the top 1, 2, 3 .. principal components retain."""
-    squares = np.linalg.svd(balanced(vectors, vectors), compute_uv=False) ** 2
+def share_kept(vectors: Array64, like: Array64) -> Array64:
+    """Return the fraction of the squared length of `vectors` that the first 1, 2, 3 .. directions of `like` keep."""
+    squares = np.sum((balanced(vectors, like) @ directions_of(like).T) ** 2, axis=0)
     kept: Array64 = np.cumsum(squares) / squares.sum()
     return kept
 
 
 def restored() -> str:
     """Draw a key and a value of the sentence, and their reconstructions from fewer numbers."""
-    every = stories().plain
-    directions = np.linalg.svd(balanced(every, every), full_matrices=False)[2]
-    token = balanced(vectors_of(SENTENCE).plain, every)[-1:]  # of `dog`
+    every = stories().turned
+    directions = directions_of(every)
+    token = balanced(vectors_of(SENTENCE).turned, every)[-1:]  # of `dog`
     rows = [token[0], *(((token @ directions[:count].T) @ directions[:count])[0] for count in DRAWN)]
     dims, width = model().config["head_dim"], token.shape[1]
     names = ["original", *(f"from {count}" for count in DRAWN)]
@@ -98,16 +111,16 @@ def restored() -> str:
     lost = {role: [_lost(vectors[0], each) for each in vectors[1:]] for role, vectors in parts.items()}
     about = (
         f"A key and a value of dog, each as three rows of {dims} bars: the original, and restored from {DRAWN[0]} and "
-        f"from {DRAWN[1]} elements. From {DRAWN[0]}, both keep their large bars. From {DRAWN[1]}, the key has the same "
-        f"large bars but different small bars, and the bars of the value are much smaller."
+        f"from {DRAWN[1]} elements. From {DRAWN[0]}, both keep their large bars. From {DRAWN[1]}, the key has its "
+        f"largest bar but different small bars, and the bars of the value are much smaller."
     )
     caption = (
         f"Each bar is an element of the key or the value of <code>dog</code>, for key-value head 0 in layer {SHOWN[0]} "
         f"of the course's model: {2 * dims} of the {width} elements that the layer caches for this token. Below the "
-        f"originals are their reconstructions after all {width} elements have been projected to {DRAWN[0]} and to "
-        f"{DRAWN[1]} principal components, which were computed on other stories. The squared error, relative to the "
-        f"vector's squared length, is {lost['key'][0]} and {lost['key'][1]} for the key, and {lost['value'][0]} and "
-        f"{lost['value'][1]} for the value."
+        f"originals are their reconstructions after all {width} elements, with keys and values scaled to the same RMS, "
+        f"have been projected onto the top {DRAWN[0]} and {DRAWN[1]} directions of other stories. The squared error, "
+        f"relative to the vector's squared length, is {lost['key'][0]} and {lost['key'][1]} for the key, and "
+        f"{lost['value'][0]} and {lost['value'][1]} for the value."
     )
     return at_both_widths(draw).figure("restored-4-4", "A key and a value, restored from a latent", about, caption)
 
@@ -198,15 +211,15 @@ def paths() -> str:
 
 
 def shares() -> str:
-    """Return a table of the variance that so many components retain, before RoPE and after it."""
-    plain, turned = (share_kept(x) for x in stories())
+    """Return a table of the squared length that so many directions keep, before RoPE and after it."""
+    plain, turned = (share_kept(x, like) for x, like in zip(other_stories(), stories(), strict=True))
     width = stories().plain.shape[1]
-    heading = f"| Components kept, of {width} | Variance retained before RoPE, % | Variance retained after RoPE, % |"
+    heading = f"| Directions, of {width} | Kept before RoPE, % | Kept after RoPE, % |"
     rows = [f"| {n} | {100 * plain[n - 1]:.1f} | {100 * turned[n - 1]:.1f} |" for n in KEPT]
-    count = len(stories().plain)
+    count = len(other_stories().plain)
     about = (
-        f"*Variance of the layer-{SHOWN[0]} keys and values retained by the top principal components, over {count} "
-        f"tokens of stories.*"
+        f"*Squared length of the layer-{SHOWN[0]} keys and values that the top directions keep, over {count} tokens of "
+        f"stories that were not used to compute the directions.*"
     )
     return "\n".join([heading, "| --: | --: | --: |", *rows, "", about, ""])
 
@@ -216,8 +229,8 @@ def cache_bytes() -> str:
     rows = []
     for name, sizes in WIDGET.items():
         heads, dims = sizes["heads"], sizes["dims"]
-        numbers = (2 * heads * dims, 2 * max(1, heads // 8) * dims, 2 * dims, 512 + sizes["rope"])
+        numbers = (2 * heads * dims, 2 * heads // (sizes["group"] or 8) * dims, 2 * dims, 512 + sizes["rope"])
         rows.append([name, *(f"{2 * sizes['layers'] * count:,}" for count in numbers)])
-    head = ["model", "MHA", "GQA, groups of 8", "MQA", "MLA, C = 512"]
-    caption = "Cache bytes per token in bfloat16, if the model used this kind of attention"
+    head = ["model", "MHA", "GQA", "MQA", "MLA, C = 512"]
+    caption = "Cache bytes per token in bfloat16, if the model used this kind of attention; groups of 8, 4 and 2 heads"
     return element("cache-bytes", {"models": WIDGET}, table(caption, head, rows))

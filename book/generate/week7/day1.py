@@ -33,7 +33,7 @@ PROMPT = "Once upon a time, there was a frog. It was big and green. "
 LARGEST, SHOWN = 2048, 5
 NAMES = {"string": "string", "#": "object", "#/properties/name": "name", "#/properties/legs": "legs"}
 NAMES |= {"#/properties/colors": "colors", "#/properties/colors/items": "item"}
-Likely = list[list[Any]]  # tokens, each with its probability in percent
+Likely = list[list[Any]]  # tokens, each with its probability in percent, and perhaps whether it is allowed
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Step:
 
 
 def generated_parts() -> Parts:
-    """Return the figure, the table and the widget."""
-    return {"steps": figure(), "grammar-steps": widget()}
+    """Return the figures and the widget."""
+    return {"steps": figure(), "trie": trie(), "grammar-steps": widget()}
 
 
 @functools.cache
@@ -73,11 +73,13 @@ def shown(token: int) -> str:
     return "the end" if token in tokenizer().special_tokens.values() else text.replace("\n", "\\n")
 
 
-def likely(logits: np.ndarray, count: int) -> Likely:
-    """Return the most likely tokens."""
+def likely(logits: np.ndarray, count: int, mask: np.ndarray | None = None) -> Likely:
+    """Return the most likely tokens, and with a mask whether it allows each."""
     weights = np.exp(logits - logits.max())
     chances = 100 * weights / weights.sum()
-    return [[shown(int(t)), round(float(chances[t]), 1)] for t in np.argsort(-logits)[:count]]
+    best = np.argsort(-logits)[:count]
+    found: Likely = [[shown(int(t)), round(float(chances[t]), 1)] for t in best]
+    return found if mask is None else [[*each, bool(mask[t])] for each, t in zip(found, best, strict=True)]
 
 
 @functools.cache
@@ -93,7 +95,7 @@ def steps() -> tuple[Step, ...]:
         allowed, best = int(mask.sum()), int(np.argmax(within))
         ends = best in tokenizer().special_tokens.values()
         text = tokenizer().decode(output)
-        free, masked = likely(logits, SHOWN), likely(within, min(allowed, SHOWN))
+        free, masked = likely(logits, SHOWN, mask), likely(within, min(allowed, SHOWN))
         found.append(Step(text, [list(each) for each in stacks], allowed, free, masked, ends))
         if ends:
             return tuple(found)
@@ -135,6 +137,39 @@ def figure() -> str:
         f"allowed tokens was chosen."
     )
     return at_both_widths(draw).figure("steps-7-1", "An answer in JSON, token by token", about, caption)
+
+
+def trie() -> str:
+    """Draw the nodes of the trie that a walk reaches where a color must follow."""
+    tokens = set(tokenizer().token_bytes.values())
+    starts = {token[:n] for token in tokens for n in range(len(token) + 1)}
+
+    def draw(canvas: Canvas) -> None:
+        wide, high, radius = 84.0, 48.0, 15.0
+        words = [word.encode() for word in ("blue", "green", "red")]
+        middle = radius + high * len(words) / 2
+        canvas.text(0, middle + 5, "root", "strong")
+        for row, word in enumerate([*words, b""]):
+            y, x = radius + high * row, 64.0
+            canvas.path([(42, middle), (x, middle), (x, y), (x + wide - 44 - radius, y)], "line")
+            reached = [word[:n] for n in range(1, len(word) + 1) if word[:n] in starts]
+            for n, prefix in enumerate(reached):
+                x = 64 + 40 + n * wide
+                if n:
+                    canvas.path([(x - wide + radius, y), (x - radius, y)], "line")
+                canvas.circle(x, y, radius, "band" if prefix in tokens else "ring")
+                canvas.text(x, y + 5, prefix[-1:].decode(), "strong" if prefix in tokens else "", "middle")
+            if not word:
+                others = len({start for start in starts if len(start) == 1}) - len(words)
+                canvas.text(x + 28, y + 5, f"{others} other bytes, not read")
+
+    about = "Below the root: b, then l; g, then r; r, then e, then d. A token ends at b, g, r, re and red."
+    caption = (
+        "The nodes that the walk reaches. At a filled node, a token ends: b, g, r, re and red are allowed, but bl and "
+        "gr are no tokens. The walk looks at nothing below a byte that the DFA cannot read, such as the other "
+        "children of each node."
+    )
+    return at_both_widths(draw).figure("trie-7-1", "A walk of the trie", about, caption)
 
 
 def widget() -> str:

@@ -1,5 +1,5 @@
 // <cache-bytes>: what a token takes in the KV cache with four kinds of attention.
-// Data: {models: {name: {layers, heads, dims, rope}}}: with a latent, a layer caches C + D_rope numbers.
+// Data: {models: {name: {layers, heads, dims, rope, group}}}: `group` heads share a key-value head; with a latent, a layer caches C + D_rope numbers.
 "use strict";
 
 {
@@ -32,6 +32,7 @@
 
     start() {
       for (const name of Object.keys(this.view)) this.bind(name);
+      this.$("[name=model]").addEventListener("change", () => this.model.group && this.change({ share: Math.log2(this.model.group) }));
     }
 
     get model() {
@@ -55,6 +56,7 @@
         this.$(`#at-${name}`).textContent = grouped(value);
         this.$(`#${name}`).setAttribute("aria-valuetext", grouped(value));
       }
+      if (this.model.group === this.model.heads / kv_heads) this.$("#at-share").textContent += " (the model's own)";
       const largest = bytes.MHA;
       this.$("tbody").innerHTML = Object.keys(bytes)
         .map((kind) => `<tr><th scope="row">${kind}</th><td>${grouped(numbers[kind])}</td><td>${scaled(bytes[kind])}</td>

@@ -1,6 +1,6 @@
 // <grammar-steps>: constrained decoding, step by step: the stacks, and the likely tokens without and with the mask.
 // Data: {size, steps: [{text, stacks, allowed, free, masked}]}: stacks of rule names, the lowest first; tokens with their
-// probabilities in percent, the chosen one being the first of `masked`.
+// probabilities in percent, and in `free` whether the mask allows them; the first of `masked` is chosen.
 "use strict";
 
 {
@@ -26,16 +26,15 @@
         <p class="of">Rules on the stack, the lowest first</p><div id="stacks"></div>
         <div class="beside">${chart("free", "Without the mask (hollow: not allowed)")}${chart("masked", "With the mask")}</div>
         <style>
-          .text { min-height: 3em; overflow-wrap: anywhere; }
+          .text { overflow-wrap: anywhere; }
           .of { margin: 0.3em 0; }
-          #stacks { min-height: 5.2em; }
+          #stacks { min-height: 2em; }
           #stacks p { margin: 0.2em 0; }
           #stacks b { display: inline-block; margin-right: 2px; padding: 0 0.35em; font-weight: 400; border: 1px solid var(--fg, CanvasText); border-radius: 4px; }
           #stacks b:last-child { border-width: 2px; font-weight: 700; }
           .beside .end { text-anchor: end; font-family: var(--mono-font, monospace); }
-          .beside rect { fill: var(--bg, Canvas); stroke: var(--links); }
-          .beside .best { fill: var(--links); }
-          .beside .out { opacity: 0.75; }
+          .beside rect { fill: var(--links); stroke: var(--links); }
+          .beside .out rect { fill: var(--bg, Canvas); }
         </style>`;
     }
 
@@ -59,12 +58,11 @@
       return { step, ...this.data.steps[step] };
     }
 
-    bars(name, tokens, allowed) {
-      const rows = tokens.map(([token, percent], i) => {
+    bars(name, tokens) {
+      const rows = tokens.map(([token, percent, allowed = true], i) => {
         const [y, width] = [i * HIGH, (WIDE * percent) / 100];
-        const out = allowed && !allowed.has(token);
-        return `<g class="${out ? "out" : ""}"><text class="end" x="${LEFT - 6}" y="${y + 15}">${seen(token)}</text>
-          <rect class="${i === 0 && !out ? "best" : ""}" x="${LEFT}" y="${y + 3}" width="${Math.max(width, 1).toFixed(1)}" height="${HIGH - 7}"/>
+        return `<g class="${allowed ? "" : "out"}"><text class="end" x="${LEFT - 6}" y="${y + 15}">${seen(token)}</text>
+          <rect x="${LEFT}" y="${y + 3}" width="${Math.max(width, 1).toFixed(1)}" height="${HIGH - 7}"/>
           <text x="${(LEFT + Math.max(width, 1) + 5).toFixed(1)}" y="${y + 15}">${percent.toFixed(1)} %</text></g>`;
       });
       this.$(`#${name} g`).innerHTML = rows.join("");
@@ -74,14 +72,14 @@
     draw() {
       const { step, text, stacks, allowed, free, masked } = this.state;
       this.$("[name=step]").value = step;
-      this.$("#at-step").textContent = step;
+      this.$("#at-step").textContent = `${step} of ${this.last}`;
       this.dim("#back", step === 0);
       this.dim("#next", step === this.last);
       this.$("#text").textContent = text || "(nothing yet)";
       this.$("#stacks").innerHTML = stacks
         .map((names) => `<p>${names.length ? names.map((name) => `<b>${escape(name)}</b>`).join("") : "empty: the text may end"}</p>`)
         .join("");
-      this.bars("free", free, new Set(masked.map(([token]) => token)));
+      this.bars("free", free);
       this.bars("masked", masked);
       this.say(
         `Step ${step}: ${allowed} of ${this.data.size} tokens ${allowed === 1 ? "is" : "are"} allowed. ` +

@@ -48,7 +48,7 @@
       const all = (values) => Object.fromEntries(values.map((value, i) => [`r${i}`, value]));
       this.view = { ...all(rewards), chosen: 0, ratio: 1.5 };
       for (const name of Object.keys(this.view)) this.bind(name);
-      this.$("#equal").onclick = () => this.change(all(rewards.map(() => 1)));
+      this.$("#equal").onclick = () => this.change(all(rewards.map(() => 0.5)));
       this.$("#one").onclick = () => this.change(all(rewards.map((_, i) => Number(i === 0))));
       this.$("#recorded").onclick = () => this.change(all(rewards));
       this.$("#bars").onclick = ({ target }) => target.dataset.bar && this.change({ chosen: Number(target.dataset.bar) });

@@ -19,12 +19,13 @@
       const { list, slider } = BookWidget;
       return `<div class="bar">${list("bits", "Bits", [4, 8], [4, 8])}${fits.join("")}</div>
         <div class="sliders">${slider("scale", "scale", -0.02, 0.02, 0.0001)}${slider("bias", "bias", -0.12, 0.12, 0.0001)}</div>
-        <svg id="levels" viewBox="0 0 ${WIDE} ${2 * TALL + 62}" role="img" aria-labelledby="levels-title">
+        <svg id="levels" viewBox="0 0 ${WIDE} ${2 * TALL + 80}" role="img" aria-labelledby="levels-title">
           <title id="levels-title"></title><g></g></svg>
         <style>
           .level { stroke: var(--fg, #000); stroke-opacity: 0.7; }
           .weight { fill: var(--fg, #000); }
           .error { stroke: var(--second); stroke-width: 1.6; }
+          .middle { text-anchor: middle; }
           .axis { stroke: var(--fg, #000); stroke-opacity: 0.6; }
         </style>`;
     }
@@ -32,13 +33,14 @@
     start() {
       this.names = Object.keys(this.data.fits);
       for (const name of ["scale", "bias"]) this.bind(name);
-      this.$("[name=bits]").addEventListener("input", (event) => this.fit(this.names[0], Number(event.target.value)));
+      this.$("[name=bits]").addEventListener("input", (event) => this.fit(this.fitted, Number(event.target.value)));
       this.names.forEach((name, i) => (this.$(`#fit-${i}`).onclick = () => this.fit(name, this.view.bits)));
       this.fit(this.names[0], 4);
     }
 
     fit(name, bits) {
       const [scale, bias] = this.data.fits[name][bits];
+      this.fitted = name;
       this.change({ bits, scale, bias });
     }
 
@@ -69,9 +71,11 @@
       const ticks = levels.map((at) => `M${x(at).toFixed(1)} 14v14`).join("");
       const dots = this.data.weights.map((w) => `<circle class="weight" cx="${x(w).toFixed(1)}" cy="38" r="1.8"/>`);
       const stems = this.data.weights.map((w, i) => `M${x(w).toFixed(1)} ${middle}v${((-errors[i] / largest) * TALL).toFixed(1)}`);
+      const mark = (sign, y) => `<text x="${WIDE}" y="${y}" text-anchor="end">${sign}${BookWidget.number(largest, 4)}</text>`;
+      const marks = [-0.1, 0, 0.1].map((at) => `<path class="axis" d="M${x(at)} ${middle + TALL}v5"/><text class="middle" x="${x(at)}" y="${middle + TALL + 18}">${BookWidget.number(at, 1)}</text>`);
       this.$("#levels g").innerHTML = `<text x="0" y="10">levels</text><path class="level" d="${ticks}"/>
         <text x="0" y="42">weights</text>${dots.join("")}
-        <text x="0" y="${middle - 4}">error</text><text x="${WIDE}" y="${middle - TALL + 4}" text-anchor="end">${BookWidget.number(largest, 4)}</text><path class="axis" d="M0 ${middle}H${WIDE}"/><path class="error" d="${stems.join("")}"/>`;
+        <text x="0" y="${middle - 4}">error</text>${mark("+", middle - TALL + 4)}${mark("−", middle + TALL - 4)}${marks.join("")}<path class="axis" d="M0 ${middle}H${WIDE}M0 ${middle + TALL}H${WIDE}"/><path class="error" d="${stems.join("")}"/>`;
       this.$("#levels-title").textContent = `${levels.length} levels, and the errors of ${errors.length} weights`;
       const beside = this.names.map((name, i) => `${name} ${short(others[i])}`).join(", ");
       this.say(`Squared error ${short(error)} (${beside}). The largest error of a weight is ${BookWidget.number(Math.max(...errors.map(Math.abs)), 4)}.`);

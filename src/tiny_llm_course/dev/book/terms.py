@@ -66,8 +66,8 @@ def _sense(meaning: str, path: str) -> str:
 
 
 def anchor(name: str) -> str:
-    """Return the id of a term's entry, as mdBook makes it from a heading."""
-    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", name.lower()))
+    """Return the id of a term's entry, as mdBook makes it from a heading, but pass^k's is not pass@k's."""
+    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", name.lower().replace("^", "-hat-")))
 
 
 def first_sentence(meaning: str) -> str:
