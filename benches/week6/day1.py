@@ -11,7 +11,7 @@ from tiny_llm_course.measuring.clock import Table
 from tiny_llm_course.ranks import launch
 
 # What the book draws of the table.
-CHART = ("lines", "microseconds of one step between 2 ranks", ("step, 2 ranks: us", "fitted: us"))
+CHART = ("lines", "μs of an all-reduce", ("ring, 4 ranks: us", "one-shot, 4 ranks: us"))
 
 SIZES = tuple(1 << power for power in (6, 9, 12, 15, 18, 21, 24))  # bytes
 BUDGET = 0.2  # seconds for a program and a size

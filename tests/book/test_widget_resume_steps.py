@@ -1,7 +1,7 @@
 """The widget of day 7.5: it shows what was recorded, and needs no mouse."""
 
 import pytest
-from book.generate.week7.day5 import MOMENTS, played
+from book.generate.week7.killed_runs import MOMENTS, played
 from tests.book.widget import Widget
 
 pytestmark = pytest.mark.of_the_course

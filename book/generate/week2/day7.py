@@ -4,7 +4,7 @@ import numpy as np
 from book.generate.week1.heads import SENTENCE, SENTENCES, SHOWN, example, heads_of
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, squares
-from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST, width_of
 from tiny_llm_course.dev.book.html import element, number, table, visible
 from tiny_llm_course.dev.book.parts import Parts
 
@@ -12,7 +12,8 @@ TOKENS = SENTENCE.split()
 BLOCKS = ((0, 2), (2, 4), (4, 5))  # of the example's keys
 LONGER, SIZE = SENTENCES[2], 4  # of the second picture
 GROUPS, LANES, QUERIES, FEATURES = 4, 32, 16, 128  # of a threadgroup of the Metal kernel, and of a head
-CELL, SMALL_CELL = 40.0, 20.0  # pixels
+HELD_BLOCK = 3  # of the second picture, from 1
+CELL, SMALL_CELL = 40.0, 30.0  # pixels
 
 
 def generated_parts() -> Parts:
@@ -51,33 +52,40 @@ def running() -> str:
 
 
 def blocks() -> str:
-    """Draw a head's attention weights in blocks, only one of which is in memory at a time."""
+    """Draw a head's scores in blocks, numbered in their order, and the weights of the one that is in memory."""
     layer, head = SHOWN
-    weights = heads_of(LONGER)[layer].weights[head]
-    size = len(weights)
-    canvas, hidden = Canvas(), np.triu(np.ones((size, size), dtype=np.bool_), k=1)
-    skipped = 0
+    scores, tokens = heads_of(LONGER)[layer].scores[head], LONGER.split()
+    size, cell, number = len(scores), SMALL_CELL, 0
+    canvas, left, top = Canvas(), max(map(width_of, tokens)) + 16, 2 * FONT + 8
+    for i, token in enumerate(tokens):
+        canvas.text(left - 8, top + (i + 0.5) * cell + 5, token, "", "end")
+        canvas.text(left + (i + 0.5) * cell, FONT * (1 + i % 2), token, "small", "middle")
+        canvas.rect(left + (i + 1) * cell, top + i * cell, (size - 1 - i) * cell, cell, "band")
     for row in range(0, size, SIZE):
-        for column in range(0, size, SIZE):
+        for column in range(0, row + SIZE, SIZE):
             height, width = min(SIZE, size - row), min(SIZE, size - column)
-            place = column * SMALL_CELL, row * SMALL_CELL, width * SMALL_CELL, height * SMALL_CELL
+            place = left + column * cell, top + row * cell, width * cell, height * cell
             canvas.rect(*place, "axis")
-            if column > row + height - 1:
-                skipped += 1
-                continue
-            some = np.s_[row : row + height, column : column + width]
-            squares(canvas, *place[:2], weights[some], SMALL_CELL, "weights", 1.0, hidden[some])
-    canvas.rect(0, SIZE * SMALL_CELL, SIZE * SMALL_CELL, SIZE * SMALL_CELL, "frame", 3)
-    count = -(-size // SIZE)
+            number += 1
+            if number == HELD_BLOCK:
+                some = np.s_[row : row + height, column : column + width]
+                seen = np.where(np.tri(size), scores, -np.inf)
+                weights = np.exp(seen[some] - seen[row : row + height, : column + width].max(axis=1, keepdims=True))
+                squares(canvas, *place[:2], weights, cell, "weights", 1.0)
+                canvas.rect(*place, "frame", 3)
+            else:
+                canvas.text(place[0] + place[2] / 4, place[1] + place[3] * 3 / 4 + 5, str(number), "strong", "middle")
+    skipped = (-(-size // SIZE)) ** 2 - number
     about = (
-        f"A table of {size} x {size} weights, with the upper right hidden, divided into {count} x {count} blocks. "
-        f"{skipped} of them are empty, and one is framed."
+        f"A table of {size} x {size} scores, gray above the diagonal. {number} blocks are numbered by rows, and "
+        f"number {HELD_BLOCK} is framed. {skipped} blocks are gray."
     )
     caption = (
-        f"Each square is one of a head's attention weights for the {size} tokens of <i>{LONGER}</i>, in blocks of "
-        f"{SIZE}: rows are queries, columns are keys, and a dot is a masked key. Of this head, only the framed "
-        f"block is in memory. Each row of blocks is processed from left to right, up to the diagonal. Empty blocks are "
-        f"fully masked and never computed."
+        f"A head's scores for the {size} tokens of <i>{LONGER}</i>: rows are queries, columns are keys, and gray is "
+        f"masked. The blocks of {SIZE} x {SIZE} are numbered in the order in which they are computed. Only the framed "
+        f"block, number {HELD_BLOCK}, is in memory. Each of its squares is a weight relative to the query's largest "
+        "score so far. "
+        "Fully masked blocks are never computed."
     )
     return canvas.figure("blocks-2-7", "Attention weights, one tile at a time", about, caption)
 
@@ -112,7 +120,7 @@ def roles() -> str:
 
     def draw(canvas: Canvas) -> None:
         across = canvas.width > WIDEST
-        step, group, slot = (71.0, 56.0, 28.0) if across else (52.0, 44.0, 44.0)  # the way to the next one
+        step, group, slot = (71.0, 56.0, 28.0) if across else (52.0, 40.0, 50.0)  # the way to the next one
         begin, top = (84.0, 2 * SMALL + 10) if across else (SMALL + 10, 54.0)
         memory = top + group * GROUPS
 

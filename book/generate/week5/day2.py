@@ -60,14 +60,14 @@ def rows_figure() -> str:
     rows = packed(stories(), LENGTH)
     ids, tokens = rows["document_ids"][:ROWS], rows["tokens"]
     mask = np.array(document_mask(mx.array(ids[SHOWN : SHOWN + 1].astype(np.int32))))[0, 0]
-    looks = ("fill series-0", "fill series-1")
+    looks = [f"fill series-{i}" for i in range(3)]  # of neighbors
     canvas, left, cell, high = Canvas(), 66.0, 4.7, 15.0
     for n, row in enumerate(ids):
         top = n * (high + 5)
         canvas.text(left - 8, top + high - 3, f"row {n}", "small strong" if n == SHOWN else "small", "end")
         for story in np.unique(row).astype(int):
             mine = np.flatnonzero(row == story)
-            canvas.rect(left + mine[0] * cell, top, len(mine) * cell, high, looks[story % 2], 2)
+            canvas.rect(left + mine[0] * cell, top, len(mine) * cell, high, looks[story % 3], 2)
     bottom = ROWS * (high + 5) + 12
     canvas.text(left, bottom + SMALL, f"row {SHOWN}: visible tokens, one line per query", "small")
     top = bottom + SMALL + 8
@@ -75,7 +75,7 @@ def rows_figure() -> str:
     canvas.rect(left, top, size, size, "axis")
     for i, seen in enumerate(mask):
         visible_keys = np.flatnonzero(seen)
-        look = looks[int(ids[SHOWN, i]) % 2]
+        look = looks[int(ids[SHOWN, i]) % 3]
         canvas.rect(left + visible_keys[0] * cell, top + i * cell, len(visible_keys) * cell, cell, look)
     first, second = (int(story) for story in np.unique(ids[SHOWN]))
     kept = int((ids[SHOWN] == first).sum())

@@ -9,8 +9,8 @@ import mlx.core as mx
 import numpy as np
 
 from tiny_llm_course.course.registry import load_course
-from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
-from tiny_llm_course.dev.book.drawing.canvas import SMALL
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, lines
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.measured import measured_on
 from tiny_llm_course.dev.book.parts import Parts
@@ -47,7 +47,8 @@ def generated_parts() -> Parts:
         "send-first": f"```python\n{_record()['program']}```\n",
         "work": f"```python\n{_record()['example']}```\n",
         "printed": f"```text\n{_record()['printed']}\n```\n",
-        "choices": choices_table() + "\n",
+        "choices": choices(),
+        "ring": ring_figure(),
     }
 
 
@@ -187,21 +188,56 @@ def buffers_table() -> str:
     )
 
 
-def choices_table() -> str:
-    """Return the modeled times of the three all-reduces for a few sizes and numbers of ranks."""
+def ring_figure() -> str:
+    """Draw the ring, and beside it the cycle of ranks that all wait in `send`."""
+    box, high, gap, down = 62.0, 30.0, 36.0, 74.0
+
+    def draw(canvas: Canvas) -> None:
+        between = 2 * box + gap + (160 if canvas.width > WIDEST else 44)
+        for x, title in ((0.0, "each rank sends"), (between, "each rank waits")):
+            canvas.text(x, FONT, title, "strong")
+            left, right, top, bottom = x, x + box + gap, FONT + 16, FONT + 16 + down
+            for rank, (column, y) in enumerate(((left, top), (right, top), (right, bottom), (left, bottom))):
+                canvas.rect(column, y, box, high, "frame series-0", 3)
+                canvas.text(column + box / 2, y + high / 2 + 5, f"rank {rank}", "", "middle")
+            looks = "line series-1" if x else "line"
+            for ends in (
+                [(left + box, top + high / 2), (right, top + high / 2)],
+                [(right + box / 2, top + high), (right + box / 2, bottom)],
+                [(right, bottom + high / 2), (left + box, bottom + high / 2)],
+                [(left + box / 2, bottom), (left + box / 2, top + high)],
+            ):
+                canvas.path(ends, looks, arrow=True)
+
+    about = "Four ranks in a circle, twice, with an arrow from each rank to the next one."
+    caption = (
+        "Left: the ring; an arrow is a message. Right: a deadlock, in which all ranks send first; an arrow goes from a "
+        "rank to the one that must receive before its <code>send</code> returns. The arrows form a cycle, so no rank "
+        "can continue."
+    )
+    return at_both_widths(draw).figure("ring-6-1", "A ring of four ranks, and a deadlock", about, caption)
+
+
+def choices() -> str:
+    """Draw the modeled times of the three all-reduces over the size of the array."""
     load_solution()
     from tiny_llm_solution.distributed.cost import CostModel
 
-    model = CostModel(20e-6, 0.5e-9)
-    rows = []
-    for ranks in (2, 4, 8):
-        for num_bytes, name in ((4096, "4 KiB"), (1 << 20, "1 MiB"), (64 << 20, "64 MiB")):
-            times = {
-                "one-shot": model.one_shot_all_reduce(num_bytes, ranks),
-                "ring": model.ring_all_reduce(num_bytes, ranks),
-                "central": model.central_all_reduce(num_bytes, ranks),
-            }
-            best = min(times, key=times.__getitem__)
-            rows.append([f"{ranks} ranks, {name}", *(f"{1e6 * t:,.0f}" for t in times.values()), best])
-    head = ["ranks and array size", "one-shot, μs", "ring, μs", "central, μs", "fastest"]
-    return table("Modeled times of an all-reduce, with a latency of 20 μs and 0.5 ns per byte", head, rows)
+    model, sizes = CostModel(20e-6, 0.5e-9), [4.0 * 8**power for power in range(5)]  # KiB
+    series = {
+        name: [1e6 * time(int(1024 * size), RANKS) for size in sizes]
+        for name, time in (
+            ("ring", model.ring_all_reduce),
+            ("one-shot", model.one_shot_all_reduce),
+            ("central", model.central_all_reduce),
+        )
+    }
+    axes = "KiB per array", "μs of an all-reduce"
+    canvas = at_both_widths(lambda canvas: lines(canvas, sizes, series, axes, lambda x: f"{x:,.0f}"))
+    about = "; ".join(f"{name}: from {each[0]:,.0f} to {each[-1]:,.0f} μs" for name, each in series.items())
+    caption = (
+        f"The modeled times of {RANKS} ranks, with a latency of 20 μs and 0.5 ns per byte. One-shot is the fastest for "
+        f"small arrays, and the ring for arrays of more than {model.crossover(RANKS) / 1000:.0f} KB, where their lines "
+        "cross."
+    )
+    return canvas.figure("choices-6-1", "Modeled times of three all-reduces", about, caption)

@@ -35,10 +35,13 @@
       for (const name of Object.keys(this.view)) this.bind(name);
     }
 
-    /** The draft model's probabilities: towards the target's, or towards a uniform row. */
+    /** The draft model's probabilities: towards the target's, or away from them, towards q · q / p. */
     draft(mix) {
-      const to = (i) => (mix > 0 ? this.data.target[i] : 1 / this.data.tokens.length);
-      return this.data.draft.map((q, i) => (1 - Math.abs(mix)) * q + Math.abs(mix) * to(i));
+      const { target, draft } = this.data;
+      const away = draft.map((q, i) => (q * q) / target[i]);
+      const total = away.reduce((sum, x) => sum + x, 0);
+      const to = (i) => (mix > 0 ? target[i] : away[i] / total);
+      return draft.map((q, i) => (1 - Math.abs(mix)) * q + Math.abs(mix) * to(i));
     }
 
     get state() {

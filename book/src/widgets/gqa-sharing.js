@@ -104,7 +104,7 @@
     }
 
     picture(heads, kvHeads, reads) {
-      const [step, box] = [26, 22];
+      const [step, box] = [22, 20];
       const width = Math.max(heads * step, 460) + 4;
       const x = (i, count) => ((i + 0.5) * width) / count;
       const head = (at, y, text) => {

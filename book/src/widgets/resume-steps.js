@@ -1,6 +1,7 @@
 // <resume-steps>: an agent is killed at one of the moments of a step, and the next process resumes from its log.
-// Data: {moments: [{name, log, kept, killed, resumed}]}: recorded runs; the first `kept` lines of `log` are those of the
-// process that was killed, and `killed` and `resumed` say what is on disk then and in the end.
+// Data: {moments: [{name, log, kept, recovery, states}]}: recorded runs; the first `kept` lines of `log` are those of the
+// process that was killed, `recovery` is how the next one got its first new line, and `states` is what was on disk after
+// 0, 1, 2 and more lines.
 "use strict";
 
 {
@@ -37,9 +38,9 @@
     }
 
     get state() {
-      const { name, log, kept, killed, resumed } = this.data.moments[this.view.moment];
+      const { name, log, kept, recovery, states } = this.data.moments[this.view.moment];
       const step = Math.min(this.view.step, log.length);
-      return { ...this.view, step, name, log, kept, done: step === log.length, disk: step === log.length ? resumed : killed };
+      return { ...this.view, step, name, log, kept, recovery, done: step === log.length, disk: states[step] };
     }
 
     /** Whether there is a further step. */
@@ -50,7 +51,8 @@
     }
 
     draw() {
-      const { moment, step, name, log, kept, done, disk } = this.state;
+      const { moment, step, name, log, kept, recovery, done, disk } = this.state;
+      const added = (i) => `new${i === kept && recovery ? `, ${recovery}` : ""}`;
       this.$("[name=moment]").value = moment;
       this.$("#at-moment").textContent = moment + 1;
       this.dim("#back", step === 0);
@@ -59,13 +61,13 @@
       this.$("ol").innerHTML = log
         .map((line, i) => {
           const kind = i >= kept ? (i < step ? "new" : "lost") : "";
-          const note = i < kept ? (i < step ? "replayed" : "in the log") : "new";
+          const note = i < kept ? (i < step ? "replayed" : "in the log") : added(i);
           return `<li${kind ? ` class="${kind}"` : ""}${kind === "lost" ? ' aria-hidden="true"' : ""}><span>${escape(line)}</span><span>${note}</span></li>`;
         })
         .join("");
       this.$("#disk").textContent = disk;
       if (!step) this.say(`The process was killed ${name}. The log has ${kept} ${kept === 1 ? "entry" : "entries"}.`);
-      else this.say(`${log[step - 1]}: ${step <= kept ? "replayed" : "new"}.${done ? ` In the end: ${disk}.` : ""}`);
+      else this.say(`${log[step - 1]}: ${step <= kept ? "replayed" : added(step - 1)}.${done ? ` In the end: ${disk}.` : ""}`);
     }
   }
   customElements.define("resume-steps", ResumeSteps);

@@ -10,7 +10,7 @@
     constructor() {
       super();
       this.label = "A reduce-scatter, then an all-gather, of four ranks on a ring";
-      this.view = { order: 0, step: 2 };
+      this.view = { order: 0, step: 0 };
     }
 
     get markup() {
@@ -62,7 +62,6 @@
     draw() {
       const { order, step, stuck, moves, have, done } = this.state;
       const half = this.data.steps.length / 2;
-      const ranks = this.data.start.length;
       const whole = this.data.steps.at(-1).have[0];
       this.$("[name=order]").value = order;
       this.dim("#back", step === 0);
@@ -88,7 +87,7 @@
       else if (!step) this.say("Nothing has been sent.");
       else if (step === half) this.say("Each rank has the complete sum of one chunk.");
       else if (done) this.say("Every rank has the complete sum.");
-      else this.say(`One step, ${ranks} messages: each rank sends one chunk and receives one.`);
+      else this.say("Each rank sends one chunk and receives one: first the even ranks send, then the odd ones.");
     }
   }
   customElements.define("ring-steps", RingSteps);

@@ -71,7 +71,8 @@ def _drawn(found: Found, chart: Chart) -> str:
         for name, values in columns.items():
             named = {f"{first} {x}" if isinstance(x, int) else x: y for x, y in zip(across, values, strict=True)}
             alike = max(max(others) for other, others in columns.items() if _unit(other) == _unit(name))
-            y, rule = canvas.bottom + (14 if canvas.bottom else 0), 1 if name == "speed-up" else None
+            rule = 1 if name.endswith(("speed-up", "slowdown")) else None
+            y = canvas.bottom + (14 if canvas.bottom else 0)
             bars(canvas, named, number, y=y, heading=name, largest=alike, rule=rule)
 
     about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in columns.items())

@@ -33,13 +33,12 @@ def bars(
         canvas.text(left - 10, level + FONT, name, "", "end")
         length = max(room * value / top, 1)
         canvas.rect(left, level + 1, length, FONT + 2, f"fill {looks_of(role) or 'series-0'}")
-        canvas.text(left + length + 6, level + FONT, words(value))
     if rule is not None:
         x, bottom = left + room * rule / top, y + len(values) * (FONT + 8)
-        for i in range(len(values) + 1):  # between the bars, not through their numbers
-            level = y + i * (FONT + 8)
-            canvas.path([(x, level - 5), (x, level + 1)], "axis")
+        canvas.path([(x, y - 4), (x, bottom)], "line")
         canvas.text(x, bottom + SMALL + 2, words(rule), "small mono", "middle")
+    for i, value in enumerate(values.values()):  # above the rule
+        canvas.text(left + max(room * value / top, 1) + 6, y + i * (FONT + 8) + FONT, words(value), "halo")
 
 
 def decade_bars(

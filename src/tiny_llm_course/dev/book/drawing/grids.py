@@ -63,8 +63,9 @@ def matrix(
             gone = hidden is not None and bool(hidden[i, j])
             shaded = np.ones((1, 1), dtype=np.bool_) if gone else None
             squares(canvas, left + j * cell + (cell - upper) / 2, level, one, upper, role, top, shaded)
-            words = "0" if gone else number(values[i, j], digits)
-            canvas.text(left + (j + 0.5) * cell, level + upper + SMALL, words, "small mono", "middle")
+            if not gone:
+                words = number(values[i, j], digits)
+                canvas.text(left + (j + 0.5) * cell, level + upper + SMALL, words, "small mono", "middle")
         if i == lit:
             canvas.rect(left, level - 2, cell * len(columns), upper + SMALL + 6, f"frame {looks_of(role)}", 3)
 
