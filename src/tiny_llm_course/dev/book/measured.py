@@ -65,6 +65,8 @@ def _drawn(found: Found, chart: Chart) -> str:
             if len(units) > 1 and parts.keys() >= set(units):  # a chart for each unit, named by its part of the axis
                 charts = {parts[u]: {n: of for n, of in columns.items() if _unit(n) == u} for u in units}
             for name, series in charts.items():
+                if len({x.rpartition(", ")[2] for x in series}) == 1:  # the axis says what all of them are
+                    series = {x.rpartition(", ")[0]: of for x, of in series.items()}
                 y, height = canvas.bottom + (14 if canvas.bottom else 0), 190 if len(charts) == 1 else 120
                 lines(canvas, across, series, (first, name), number, y=y, height=height)
             return

@@ -91,7 +91,7 @@ def lines(
     logarithmic: bool = True,
     height: float = 190,
 ) -> None:
-    """Draw a line per series over `across`, below `y`; `named` are the labels of both axes."""
+    """Draw a line per series over `across`, below `y`; `named` are the labels of both axes, logarithmic or not."""
     scale: Callable[[float], float] = math.log if logarithmic else float
     everything = [value for numbers in series.values() for value in numbers]
     low, high = min(everything), max(everything)
@@ -102,7 +102,7 @@ def lines(
     left = max(width_of(words(mark), SMALL) for mark in marks) + 8
     right = canvas.width - 20
     first, last = min(across), max(across)
-    canvas.text(0, y + FONT, named[1], "small")
+    canvas.text(0, y + FONT, f"{named[1]} (log scales)" if logarithmic else named[1], "small")
     top = y + FONT + 16  # one series needs no name besides the axis's
     if len(series) > 1:
         top = legend(canvas, list(series), y + FONT + 8, line=True) + 8
