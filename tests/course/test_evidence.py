@@ -10,8 +10,9 @@ from tiny_llm_course.course.findings import Finding, Kind
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.grading import diagnosis
 from tiny_llm_course.grading.diagnosis import Checks
-from tiny_llm_course.grading.failures import Failure
+from tiny_llm_course.grading.failures import Failure, stop_alike
 from tiny_llm_course.testkit.naming import Candidates
+from tiny_llm_course.testkit.outcomes import Stopped
 from tiny_llm_course.testkit.rounding import to_float64
 from tiny_llm_course.testkit.variants import Variant
 
@@ -56,3 +57,32 @@ def test_what_else_a_message_says_contradicts_no_mistake(kind, equal):
 def test_words_of_32_bits_are_compared_exactly():
     assert to_float64(mx.array([0x87654321], mx.uint32)).tolist() == [0x87654321]
     assert to_float64(mx.array([1.5], mx.bfloat16)).tolist() == [1.5]
+
+
+RAISED = "raised ValueError: [reshape] Cannot reshape array of size 60 into shape (2,4,3,2)."
+MESSAGES = [
+    (
+        RAISED,
+        "ValueError after your code returned: [reshape] Cannot reshape array of size 60 into shape (2,4,6).",
+        True,
+    ),
+    (RAISED, "raised ValueError: [reshape] Cannot reshape array of size 60 into shape (2,4,7).", False),
+    ("raised ValueError: [matmul] 2 and 3", "raised ValueError: [matmul] 2 and 3", True),
+    ("raised ValueError: [matmul] 2 and 3", "raised ValueError: [matmul] 2 and 4", False),
+    ("raised ValueError: wrong", "raised ValueError: wrong", False),
+]
+
+
+@pytest.mark.parametrize(("mine", "theirs", "alike"), MESSAGES)
+def test_one_error_about_arrays_of_one_size_is_evidence(mine, theirs, alike):
+    assert Failure(Finding(Kind.RAISED, mine)).has_sizes_of(Failure(Finding(Kind.RAISED, theirs))) == alike
+
+
+WORD, NUMBER = Stopped("ValueError", "word"), Stopped("ValueError", "number")
+STOPS = [(WORD, WORD, True), (WORD, None, False), (NUMBER, None, True), (None, WORD, False), (None, None, True)]
+
+
+@pytest.mark.parametrize(("mine", "theirs", "alike"), STOPS)
+def test_another_exception_elsewhere_refutes_no_mistake(mine, theirs, alike):
+    failures = [each and Failure(Finding(Kind.RAISED, ""), each) for each in (mine, theirs)]
+    assert stop_alike(*failures, WORD) == alike

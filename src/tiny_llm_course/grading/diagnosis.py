@@ -172,11 +172,11 @@ class Checks:
             if kind_of(failure) is Kind.NO_ERROR and program not in found.showing:
                 return False  # whatever the program does instead of raising
             pairs = ((self.failures[each.name], self._of(program, each)) for each in examples)
-            if failure and failure.stopped and not all(stop_alike(*pair, failure.stopped) for pair in pairs):
+            alike = failure and (failure.has_sizes_of(self._of(program, item)) or not failure.stopped)
+            if failure and not alike and not all(stop_alike(*pair, failure.stopped) for pair in pairs):
                 return False
             enough = max(ENOUGH, len(telling) // PART + 1) if failure and failure.is_in_words else ENOUGH
-            alike = (each for each in telling if equal(each, program))
-            return len([*itertools.islice(alike, enough)]) == enough
+            return len([*itertools.islice((each for each in telling if equal(each, program)), enough)]) == enough
 
         first = {self._kind_of(item): item for item in reversed(telling)}  # of each kind
         one = explained(sorted(first.values(), key=self._rank)[:CASES], found.likely, explains)

@@ -1,5 +1,7 @@
 """How a check fails on a program, and whether it fails alike on another."""
 
+import math
+import re
 from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any, NamedTuple
@@ -11,6 +13,7 @@ from ..testkit.outcomes import Stopped
 from ..testkit.rounding import EPSILON, close
 
 PLAIN = str, bytes, int, float
+RESHAPED = re.compile(r"\[reshape\] Cannot reshape array of size (\d+) into shape \(([\d,]+)\)")
 
 
 class Failure(NamedTuple):
@@ -56,6 +59,11 @@ class Failure(NamedTuple):
             return self.equals(other)
         return bool(got(self.finding)) and other is not None and self.seen == other.seen and self.equals(other)
 
+    def has_sizes_of(self, other: "Failure | None") -> bool:
+        """Return whether both raise one error of MLX's about arrays of the same sizes."""
+        sizes = _sizes(self.finding.headline)
+        return bool(sizes[0]) and other is not None and sizes == _sizes(other.finding.headline)
+
     def contradicts(self, other: "Failure | None") -> bool:
         """Return whether another program, which fails in the same case and way, has another result there."""
         if other is None or not self.like(other) or self.equals(other):
@@ -64,6 +72,12 @@ class Failure(NamedTuple):
             return True
         mine, theirs = (got(failure.finding) for failure in (self, other))
         return bool(mine) and mine != theirs
+
+
+def _sizes(headline: str) -> tuple[str, int]:
+    """Return what MLX says from its "[" on, but of a shape in `reshape` only the number of elements."""
+    said = RESHAPED.search(headline)
+    return (said[1], math.prod(map(int, said[2].split(",")))) if said else (headline.partition("[")[2], 0)
 
 
 def got(finding: Finding) -> list[str]:
@@ -91,7 +105,7 @@ def kind_of(failure: Failure | None) -> Kind | None:
     return failure.finding.kind if failure else None
 
 
-def stop_alike(mine: Failure | None, theirs: Failure | None, by: Stopped) -> bool:
+def stop_alike(mine: Failure | None, theirs: Failure | None, by: Stopped | None) -> bool:
     """Return whether both programs raise, or neither does, or the first raises another exception than this one."""
     stops = [failure is not None and failure.stops for failure in (mine, theirs)]
     return stops[0] == stops[1] or (mine is not None and mine.stopped not in (None, by))
