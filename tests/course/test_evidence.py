@@ -63,7 +63,7 @@ RAISED = "raised ValueError: [reshape] Cannot reshape array of size 60 into shap
 MESSAGES = [
     (
         RAISED,
-        "ValueError after your code returned: [reshape] Cannot reshape array of size 60 into shape (2,4,6).",
+        "ValueError after: [reshape] Cannot reshape array of size 60 into shape (2,4,6).",
         True,
     ),
     (RAISED, "raised ValueError: [reshape] Cannot reshape array of size 60 into shape (2,4,7).", False),
