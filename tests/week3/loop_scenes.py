@@ -324,7 +324,7 @@ async def closed_in_the_middle_of_a_step(room: Room) -> list[str]:
     return [f"{now():g} s: closed"]
 
 
-@scene("1 s: closed", "1 s: none in the scheduler", "0.5 s: cancelled", "101 s: no request in the scheduler")
+@scene("1 s: closed", "1 s: none in the scheduler", "0.5 s: cancelled", "101 s: none in the scheduler")
 async def closed_when_the_last_one_has_left(room: Room) -> list[str]:
     """The step with its request is still running."""
     gone = room.caller(asked(100, 50))
