@@ -95,13 +95,14 @@ def atlas() -> str:
                 5 * size + 2,
                 "frame role-weights" * ((layer, head) == SHOWN) or "axis",
             )
-            squares(canvas, left, level, shares, size, "weights", 1.0)  # without dots: 360 would be 2 KB of the page
+            # Neither dots nor what is hardly seen: they would be 3 KB of the page.
+            squares(canvas, left, level, np.where(shares < 0.1, 0.0, shares), size, "weights", 1.0)
     title = f"All {len(layers)} x {len(layers[0].weights)} heads of the model on the same sentence"
     about = (
         "A small map of attention weights for each head, drawn as in the large figure above. The maps differ from head "
         "to head."
     )
-    caption = "Each map shows one head's attention weights, as above: rows are queries, columns are keys."
+    caption = "Each map shows one head's weights from 10 %, as above: rows are queries, columns are keys."
     still = canvas.figure("atlas-1-1", title, about, caption)
     data = {
         "tokens": TOKENS,
