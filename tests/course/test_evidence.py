@@ -30,7 +30,7 @@ EVIDENCE = [
     (Kind.NO_ERROR, (), True, True),
     (Kind.NO_ERROR, (), False, False),  # whatever a program does instead of raising, the check looks the same
     (Kind.VALUES, ("got       1",), False, True),
-    (Kind.VALUES, ("2 of 3 differ",), True, False),  # which two, and how, nobody knows
+    (Kind.VALUES, ("2 of 3 differ",), True, False),  # it does not say which two
 ]
 
 

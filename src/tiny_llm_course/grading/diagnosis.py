@@ -172,8 +172,8 @@ class Checks:
             if kind_of(failure) is Kind.NO_ERROR and program not in found.showing:
                 return False  # whatever the program does instead of raising
             pairs = ((self.failures[each.name], self._of(program, each)) for each in examples)
-            alike = failure and (failure.has_sizes_of(self._of(program, item)) or not failure.stopped)
-            if failure and not alike and not all(stop_alike(*pair, failure.stopped) for pair in pairs):
+            raised = failure.stopped if failure and not failure.has_sizes_of(self._of(program, item)) else None
+            if raised and not all(stop_alike(*pair, raised) for pair in pairs):
                 return False
             enough = max(ENOUGH, len(telling) // PART + 1) if failure and failure.is_in_words else ENOUGH
             return len([*itertools.islice((each for each in telling if equal(each, program)), enough)]) == enough

@@ -105,7 +105,7 @@ def kind_of(failure: Failure | None) -> Kind | None:
     return failure.finding.kind if failure else None
 
 
-def stop_alike(mine: Failure | None, theirs: Failure | None, by: Stopped | None) -> bool:
+def stop_alike(mine: Failure | None, theirs: Failure | None, by: Stopped) -> bool:
     """Return whether both programs raise, or neither does, or the first raises another exception than this one."""
     stops = [failure is not None and failure.stops for failure in (mine, theirs)]
     return stops[0] == stops[1] or (mine is not None and mine.stopped not in (None, by))
