@@ -216,20 +216,16 @@ def one_call_ahead(model, prompt, max_tokens, *, eos_ids=(), context_length=None
     return following()
 
 
-@known.wrong(
-    "one-call-too-many",
-    fact="the last token is also passed to the model, although its logits are never used",
-    question="How many model calls do four tokens need?",
-)
-def one_call_too_many(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):
-    """Prefill the prompt, then pass each token to the model, including the last."""
+def to_the_end(model, prompt, max_tokens, eos_ids, context_length, sampler, first_calls):
+    """Prefill by these calls, then pass each token to the model, including the last."""
     if not prompt or (context_length is not None and len(prompt) > context_length):
         raise ValueError(f"a prompt of {len(prompt)} tokens")
     room = max_tokens if context_length is None else min(max_tokens, context_length - len(prompt))
 
     def following(tokens):
         caches = model.new_caches()
-        logits = model(mx.array([tokens]), caches)
+        for call in first_calls:
+            logits = model(mx.array([call]), caches)
         for _ in range(room):
             token = sampler(logits[:, -1].astype(mx.float32), [tokens]).item()
             if token in eos_ids:
@@ -239,6 +235,15 @@ def one_call_too_many(model, prompt, max_tokens, *, eos_ids=(), context_length=N
             logits = model(mx.array([[token]]), caches)
 
     return following(list(prompt))
+
+
+@known.wrong(
+    "one-call-too-many",
+    fact="the last token is also passed to the model, although its logits are never used",
+    question="How many model calls do four tokens need?",
+)
+def one_call_too_many(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):
+    return to_the_end(model, prompt, max_tokens, eos_ids, context_length, sampler, [prompt])
 
 
 @known.wrong(
@@ -247,24 +252,7 @@ def one_call_too_many(model, prompt, max_tokens, *, eos_ids=(), context_length=N
     question="How many model calls do a prompt of 100 tokens and an answer of 10 need?",
 )
 def one_by_one_to_the_end(model, prompt, max_tokens, *, eos_ids=(), context_length=None, sampler=greedy):
-    """Pass each token to the model, first those of the prompt."""
-    if not prompt or (context_length is not None and len(prompt) > context_length):
-        raise ValueError(f"a prompt of {len(prompt)} tokens")
-    room = max_tokens if context_length is None else min(max_tokens, context_length - len(prompt))
-
-    def following(tokens):
-        caches = model.new_caches()
-        for token in tokens:
-            logits = model(mx.array([[token]]), caches)
-        for _ in range(room):
-            token = sampler(logits[:, -1].astype(mx.float32), [tokens]).item()
-            if token in eos_ids:
-                break
-            yield token
-            tokens = [*tokens, token]
-            logits = model(mx.array([[token]]), caches)
-
-    return following(list(prompt))
+    return to_the_end(model, prompt, max_tokens, eos_ids, context_length, sampler, [[token] for token in prompt])
 
 
 known.together("prompt-one-by-one", "one-call-too-many", makes="one-by-one-to-the-end")

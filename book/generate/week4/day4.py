@@ -37,7 +37,7 @@ class Vectors(NamedTuple):
     """Of one layer, the keys and values of all heads side by side: L x 2 H_kv D."""
 
     plain: Array64  # keys as they are before RoPE
-    turned: Array64
+    rotated: Array64
 
 
 def generated_parts() -> Parts:
@@ -53,9 +53,9 @@ def vectors_of(text: str) -> Vectors:
     length = read.shape[1]
     key, value = (linear64(read, w[f"self_attn.{x}_proj.weight"]).reshape(1, length, count, -1) for x in "kv")
     normed = rms_norm64(key, w["self_attn.k_norm.weight"], eps)
-    turned = rope64(normed, [range(length)], config["rope_theta"])
+    rotated = rope64(normed, [range(length)], config["rope_theta"])
     flat = value.reshape(length, -1)
-    return Vectors(*(np.concatenate([x.reshape(length, -1), flat], axis=-1) for x in (normed, turned)))
+    return Vectors(*(np.concatenate([x.reshape(length, -1), flat], axis=-1) for x in (normed, rotated)))
 
 
 @functools.cache
@@ -93,9 +93,9 @@ def share_kept(vectors: Array64, like: Array64) -> Array64:
 
 def restored() -> str:
     """Draw a key and a value of the sentence, and their reconstructions from fewer numbers."""
-    every = stories().turned
+    every = stories().rotated
     directions = directions_of(every)
-    token = balanced(vectors_of(SENTENCE).turned, every)[-1:]  # of `dog`
+    token = balanced(vectors_of(SENTENCE).rotated, every)[-1:]  # of `dog`
     rows = [token[0], *(((token @ directions[:count].T) @ directions[:count])[0] for count in DRAWN)]
     dims, width = model().config["head_dim"], token.shape[1]
     names = ["original", *(f"from {count}" for count in DRAWN)]
@@ -212,10 +212,10 @@ def paths() -> str:
 
 def shares() -> str:
     """Return a table of the squared length that so many directions keep, before RoPE and after it."""
-    plain, turned = (share_kept(x, like) for x, like in zip(other_stories(), stories(), strict=True))
+    plain, rotated = (share_kept(x, like) for x, like in zip(other_stories(), stories(), strict=True))
     width = stories().plain.shape[1]
     heading = f"| Directions, of {width} | Kept before RoPE, % | Kept after RoPE, % |"
-    rows = [f"| {n} | {100 * plain[n - 1]:.1f} | {100 * turned[n - 1]:.1f} |" for n in KEPT]
+    rows = [f"| {n} | {100 * plain[n - 1]:.1f} | {100 * rotated[n - 1]:.1f} |" for n in KEPT]
     count = len(other_stories().plain)
     about = (
         f"*Squared length of the layer-{SHOWN[0]} keys and values that the top directions keep, over {count} tokens of "

@@ -62,7 +62,7 @@ class Post:
 
 
 def played(moment: str) -> dict[str, Any]:
-    """Run an agent that is killed at a moment, then one that resumes; return what is there after each of them."""
+    """Run an agent that is killed at a moment, then one that resumes; return the files after each run."""
     with tempfile.TemporaryDirectory() as top:
         folder, posted = Path(top).resolve() / "w", list[int]()
         folder.mkdir()
