@@ -62,7 +62,7 @@ class Post:
 
 
 def played(moment: str) -> dict[str, Any]:
-    """Run an agent that is killed at a moment, then one that resumes; return the files after each run."""
+    """Run an agent that is killed at a moment, then one that resumes; return the log and the state after each entry."""
     with tempfile.TemporaryDirectory() as top:
         folder, posted = Path(top).resolve() / "w", list[int]()
         folder.mkdir()
