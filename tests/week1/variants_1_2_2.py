@@ -221,8 +221,7 @@ for name, wide, places, wrong in (
                 {ROTATED}
             """,
         ),
-        fact=f"`traditional` is {wrong} but the tables are widened to D columns as for {not wrong}, so a pair's "
-        "features get different angles",
+        fact=f"`traditional` is {wrong}, but the tables are widened as for {not wrong}: the angles of a pair differ",
         question="For D = 6, which of your table's columns multiply the two features of pair 0?",
     )
 known.change(

@@ -198,8 +198,7 @@ known.change(
         LEAST,
         "min((self._claim(one) for one in self._waiting), default=self._claim(self._last) if self._last else 0)",
     ),
-    fact="a returning user is lifted to a claim, not to a counter: to the lowest of the waiting users or, if none "
-    "waits, to that of the last user to leave",
+    fact="a returning user is lifted to a claim, not a counter: the lowest waiting one, or that of the last to leave",
     question="Ann has had 10 tokens, and one more of hers is uncomputed. What is her counter, and what is her claim?",
 )
 known.change(
