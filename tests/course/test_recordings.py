@@ -1,8 +1,11 @@
 """PyTorch's recorded answers stand in for PyTorch, and for these inputs only."""
 
 import ast
+import hashlib
 import importlib.util
+import sys
 import tomllib
+import types
 
 import mlx.core as mx
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 
 from tiny_llm_course.paths import ROOT
 from tiny_llm_course.testkit.recordings import Recordings
+from tiny_llm_course.testkit.rounding import to_float64
 
 torch_is_here = importlib.util.find_spec("torch") is not None
 
@@ -38,6 +42,28 @@ def test_an_answer_is_recorded_found_and_checked(tmp_path):
     Recordings(path, "torch").answer("test", lambda torch, x, n: x * n, x, n=3)
     with pytest.raises(AssertionError, match="stale recording"):
         Recordings(path, "torch").answer("test", lambda torch, x, n: x * n + 0.1, x, n=3)
+
+
+@pytest.mark.parametrize(("mode", "answers"), [("torch", True), ("record", False)])
+def test_without_transformers_the_recorded_answer_counts_and_nothing_is_recorded(tmp_path, monkeypatch, mode, answers):
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(from_numpy=np.array))
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    path, x = tmp_path / "torch.npz", mx.array([1.0, 2.0])
+    recording = Recordings(path, "record")
+
+    def theirs(torch, x):
+        import transformers
+
+        return transformers.doubled(x)
+
+    digest = hashlib.sha256(str(to_float64(x).tolist()).encode()).hexdigest()[:12]
+    recording._used[f"test/{digest}"] = np.array([2.0, 4.0], dtype=np.float32)
+    recording.save()
+    if answers:
+        assert Recordings(path, mode).answer("test", theirs, x).tolist() == [2.0, 4.0]
+    else:
+        with pytest.raises(ModuleNotFoundError, match="transformers"):
+            Recordings(path, mode).answer("test", theirs, x)
 
 
 def test_a_partial_recording_keeps_the_rest(tmp_path):

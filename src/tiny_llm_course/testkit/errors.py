@@ -1,6 +1,7 @@
 """Fail a check, check that a program raises, and recognize errors of the course's own checks."""
 
 import dataclasses
+import re
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -53,12 +54,15 @@ def _fields(value: Any) -> Iterable[tuple[Any, Any]]:
 
 @contextmanager
 def raises_error(kind: type[Exception], case: str, *words: str) -> Iterator[None]:
-    """Check that the block raises an error of this kind whose message contains every one of `words`."""
+    """Check that the block raises an error of this kind whose message contains every one of `words`.
+
+    A shape, as "(6, 5)", may be written in any way that keeps its numbers in order, as 6 x 5 or [6, 5].
+    """
     name = f"a {kind.__name__}"
     try:
         yield
     except kind as error:
-        missing = [word for word in words if word not in message_of(error)]
+        missing = [word for word in words if not _mentions(message_of(error), word)]
         if not missing:
             return
         headline = f"the {kind.__name__}'s message does not mention {', '.join(missing)}"
@@ -69,6 +73,13 @@ def raises_error(kind: type[Exception], case: str, *words: str) -> Iterator[None
         headline = f"raised {type(error).__name__}, expected {name}"
         raise CheckFailed(Finding(Kind.NO_ERROR, headline, (f"got       {message_of(error)}",), case)) from error
     raise CheckFailed(Finding(Kind.NO_ERROR, f"no error was raised, expected {name}", (), case))
+
+
+def _mentions(message: str, word: str) -> bool:
+    if not re.fullmatch(r"\(\d+,(?: \d+(?:, \d+)*)?\)", word):
+        return word in message
+    numbers = r"\D{1,3}".join(re.findall(r"\d+", word))
+    return re.search(rf"(?<!\d){numbers}(?!\d)", message) is not None
 
 
 raises_value_error = partial(raises_error, ValueError)
