@@ -159,13 +159,13 @@ def test_an_expected_error_passes():
         int("x")
 
 
-@pytest.mark.parametrize("message", ["got (6, 5)", "got 6 x 5", "6, 5 is wrong", "shape [6,5]", "rows 6, 5"])
+@pytest.mark.parametrize("message", ["got (6, 5)", "got 6 x 5", "6x5 is wrong", "shape [6, 5]"])
 def test_a_shape_may_be_written_in_any_way(message):
     with raises_value_error("the case", "(6, 5)"):
         raise ValueError(message)
 
 
-@pytest.mark.parametrize("message", ["got 5 x 6", "got 16 x 5", "got 6 x 50", "got 6 rows, and 5 columns", "6"])
+@pytest.mark.parametrize("message", ["got 5 x 6", "got 16 x 5", "got 6 x 50", "got 6 rows, and 5 columns", "6", "Shapes (2,3) and (6,5) cannot"])
 def test_other_numbers_are_not_the_shape(message):
     with pytest.raises(CheckFailed, match="does not mention"), raises_value_error("the case", "(6, 5)"):
         raise ValueError(message)
