@@ -10,7 +10,7 @@ from tiny_llm_course.course.findings import Finding, Kind
 from tiny_llm_course.course.registry import load_course
 from tiny_llm_course.grading import diagnosis
 from tiny_llm_course.grading.diagnosis import Checks
-from tiny_llm_course.grading.failures import Failure, stop_alike
+from tiny_llm_course.grading.failures import Failure, fails_alike, stop_alike
 from tiny_llm_course.testkit.naming import Candidates
 from tiny_llm_course.testkit.outcomes import Stopped
 from tiny_llm_course.testkit.rounding import to_float64
@@ -86,3 +86,15 @@ STOPS = [(WORD, WORD, True), (WORD, None, False), (NUMBER, None, True), (None, W
 def test_another_exception_elsewhere_refutes_no_mistake(mine, theirs, alike):
     failures = [each and Failure(Finding(Kind.RAISED, ""), each) for each in (mine, theirs)]
     assert stop_alike(*failures, WORD) == alike
+
+
+WORDS = Failure(Finding(Kind.NO_ERROR, "the ValueError's message does not mention 9"))
+MISSED = Failure(Finding(Kind.NO_ERROR, "no error was raised, expected a ValueError"))
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "alike"),
+    [(WORDS, None, True), (None, WORDS, True), (WORDS, MISSED, False), (MISSED, None, False)],
+)
+def test_what_a_message_lacks_refutes_no_mistake_and_supports_none_that_misses_the_error(mine, theirs, alike):
+    assert fails_alike({"check": mine}, {"check": theirs}) == alike

@@ -31,7 +31,6 @@ ENOUGH = 2  # failing checks that words without code must explain: they fit many
 SECONDS = {"slips": 4.0, "repairs": 8.0}  # of the processor, for all of a task
 WAIT = 3  # times as long on the clock, for checks that sleep and for busy machines
 OTHER_ERROR = re.compile(r"raised \w+, expected an? ")
-ABOUT_A_MESSAGE = "message does not mention"
 LEAST_SECONDS = 0.1  # for a check of one of them, which may never end
 MOST_LINES = 2  # in which a repair makes all checks pass: more say nothing
 OF_VALUES = {  # which prove nothing where only an error is missing: what a value is passed to may raise by chance
@@ -77,8 +76,8 @@ class SmallChanges:
 
         Exceptions alone are no evidence: many programs raise the same ones.
         """
-        headlines = [failure.finding.headline for failure in self.failures.values() if failure and not failure.stops]
-        if not headlines:
+        failures = [failure for failure in self.failures.values() if failure and not failure.stops]
+        if not failures:
             return None
         alike = []
         self._begin()
@@ -90,7 +89,7 @@ class SmallChanges:
         fact, *others = {slip.fact for slip in alike} or [""]
         enough = len(self.failing) >= ENOUGH or "`" in fact
         # Another place may raise the same error, with a message that lacks something.
-        raised = alike and alike[0].kind == "not-refused" and all(ABOUT_A_MESSAGE in each for each in headlines)
+        raised = alike and alike[0].kind == "not-refused" and all(each.lacks_words for each in failures)
         if not fact or others or not enough or raised:
             return None
         return Claim([fact], [QUESTIONS[alike[0].kind]], names=[alike[0].kind])
@@ -111,10 +110,10 @@ class SmallChanges:
         """
         found: list[Repair] = []
         self._begin()
-        findings = [each.finding for each in self.failures.values() if each]
-        kinds = {each.kind for each in findings}
+        failures = [each for each in self.failures.values() if each]
+        kinds = {each.finding.kind for each in failures}
         # If another exception than the promised one is raised, or its message lacks something, that says it all.
-        if all(OTHER_ERROR.match(each.headline) or ABOUT_A_MESSAGE in each.headline for each in findings):
+        if all(OTHER_ERROR.match(each.finding.headline) or each.lacks_words for each in failures):
             return None
         with folder_apart():
             for repair, program in repairs_of(self.task, self.within):
