@@ -120,6 +120,20 @@ known.change(
     question="What does rank 2 know of rank 0's array, if rank 1 only sends its own?",
 )
 known.change(
+    "adds-all-that-arrives",
+    ("chunks[(group.rank - 1) % group.size]", "chunks[group.rank]"),
+    (SHIFTS, "total = total + _shift(chunks[(group.rank - step + 1) % group.size], group)"),
+    fact="a rank sends a part of its own in each step, and adds up all parts that arrive, of whichever chunks",
+    question="Of which chunk is the part that rank 2 receives in its first step, and of which that of its second?",
+)
+known.change(
+    "passed-on-unchanged",
+    ("total = chunks[(group.rank - 1) % group.size]", "total, passing = chunks[group.rank], chunks[group.rank - 1]"),
+    (SHIFTS, "passing = _shift(passing, group)\ntotal = total + passing"),
+    fact="parts are passed on unchanged, and each rank adds up all that arrive, of whichever chunks",
+    question="Rank 0 sends its part of chunk 3 to rank 1. Which ranks need it, and as a part of which sum?",
+)
+known.change(
     "adds-in-the-wrong-direction",
     (SHIFTS, SHIFTS.replace("(group.rank - step)", "(group.rank + step - 2)")),
     fact="the number of the chunk to add grows from step to step instead of falling",
