@@ -127,12 +127,13 @@ known.change(
     question="Of which chunk is the part that rank 2 receives in its first step, and of which that of its second?",
 )
 known.change(
-    "passed-on-unchanged",
-    ("total = chunks[(group.rank - 1) % group.size]", "total, passing = chunks[group.rank], chunks[group.rank - 1]"),
+    "one-sum-for-all",
+    ("total = chunks[(group.rank - 1) % group.size]", "total = passing = chunks[group.rank]"),
     (SHIFTS, "passing = _shift(passing, group)\ntotal = total + passing"),
-    fact="parts are passed on unchanged, and each rank adds up all that arrive, of whichever chunks",
-    question="Rank 0 sends its part of chunk 3 to rank 1. Which ranks need it, and as a part of which sum?",
+    fact="all ranks return the same sum, of chunk 0 of rank 0, chunk 1 of rank 1, and so on",
+    question="Which chunk of rank 1's array does rank 0 need?",
 )
+known.together("adds-its-own-chunk", "starts-with-its-own-chunk", makes="one-sum-for-all")
 known.change(
     "adds-in-the-wrong-direction",
     (SHIFTS, SHIFTS.replace("(group.rank - step)", "(group.rank + step - 2)")),
