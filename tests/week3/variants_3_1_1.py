@@ -197,6 +197,18 @@ known.change(
     question="A prompt's chunk comes before a decoding request's. In which order are the rows of query then?",
 )
 known.change(
+    "continued-chunks-first",
+    (
+        "return mx.concatenate(attended)",
+        """
+        order = sorted(range(len(chunks)), key=lambda i: chunks[i].start == 0)
+        return mx.concatenate([attended[i] for i in order])
+        """,
+    ),
+    fact="the outputs of chunks that continue a sequence are concatenated before those of chunks that start one",
+    question="A new request's chunk comes before a running one's. In which order are the rows of query then?",
+)
+known.change(
     "padding-not-masked",
     ("attended, at = [], 0", "attended, at, cached = [], 0, []"),
     ("seen = scaled", "cached.append((keys, values))\nseen = scaled"),
