@@ -27,6 +27,7 @@ known.probe_table(
         streamed(program, [301, *ids_of("dog"), 300, *ids_of("\u00e9")], **skip)
         for skip in ({}, {"skip_special_tokens": False})
     ),
+    special_inside=lambda program: streamed(program, [*ids_of("\U0001f415")[:2], 301, *ids_of("\U0001f415")[2:]]),
 )
 
 
@@ -206,6 +207,49 @@ class StuckBehindAnInvalidByte(StreamingDetokenizer):
 
     def finish(self):
         return self.data.decode(errors="replace")
+
+
+known.change(
+    "special-ends-the-character",
+    ('return ""', 'return self.decoder.decode(b"", final=True)'),
+    fact="a skipped special token ends the incomplete character before it",
+    question="A skipped token arrives between a dog emoji's two tokens. What does decode return for all three?",
+)
+
+
+class Holding(StreamingDetokenizer):
+    """Show the bytes up to a cut, and keep the others."""
+
+    data = b""
+
+    def add(self, token):
+        self.data += b"" if token in self.skipped else self.tokenizer.token_bytes[token]
+        cut = self.cut(self.data)
+        shown, self.data = self.data[:cut], self.data[cut:]
+        return shown.decode(errors="replace")
+
+    def finish(self):
+        return self.data.decode(errors="replace")
+
+
+@known.wrong(
+    "only-the-last-byte",
+    fact="only the last byte can be held back, so two or three bytes of a longer character become U+FFFD",
+    question="How many bytes of a dog emoji can be there before the last one arrives?",
+)
+class OnlyTheLastByte(Holding):
+    def cut(self, data):
+        return len(data) - (data[-1:] >= b"\xc0")
+
+
+@known.wrong(
+    "waits-for-ascii",
+    fact="all bytes above 127 at the end are held back, so complete characters wait for an ASCII one",
+    question="Both bytes of e-acute are there. Which later byte could change them?",
+)
+class WaitsForASCII(Holding):
+    def cut(self, data):
+        return len(data.rstrip(bytes(range(128, 256))))
 
 
 @known.wrong(

@@ -139,6 +139,7 @@ known.change(
 known.change(
     "all-values-counted",
     (CHECK, "if values.size % len(shifts):"),
+    ('f"{values.shape[-1]} numbers of', 'f"{values.size} numbers of'),
     ("mx.unflatten(values.astype(mx.uint32), -1, (-1, ", "values.astype(mx.uint32).reshape((*values.shape[:-1], -1, "),
     fact="the total number of values is checked instead of the size of the last axis",
     question="Eight rows have nine values each. Do the values of one row fill whole words?",

@@ -185,10 +185,54 @@ known.change(
     question="A policy may schedule the youngest request first. In which order are the rows of query then?",
 )
 known.change(
+    "one-token-chunks-first",
+    (
+        "return mx.concatenate(attended)",
+        """
+        order = sorted(range(len(chunks)), key=lambda i: len(chunks[i].tokens) > 1)
+        return mx.concatenate([attended[i] for i in order])
+        """,
+    ),
+    fact="the outputs of chunks of one token are concatenated before those of longer chunks",
+    question="A prompt's chunk comes before a decoding request's. In which order are the rows of query then?",
+)
+known.change(
+    "continued-chunks-first",
+    (
+        "return mx.concatenate(attended)",
+        """
+        order = sorted(range(len(chunks)), key=lambda i: chunks[i].start == 0)
+        return mx.concatenate([attended[i] for i in order])
+        """,
+    ),
+    fact="the outputs of chunks that continue a sequence are concatenated before those of chunks that start one",
+    question="A new request's chunk comes before a running one's. In which order are the rows of query then?",
+)
+known.change(
+    "padding-not-masked",
+    ("attended, at = [], 0", "attended, at, cached = [], 0, []"),
+    ("seen = scaled", "cached.append((keys, values))\nseen = scaled"),
+    (
+        "return mx.concatenate(attended)",
+        """
+        if len(chunks) == 1 or any(len(chunk.tokens) > 1 for chunk in chunks):
+            return mx.concatenate(attended)
+        longest = max(keys.shape[2] for keys, _ in cached)
+        keys, values = (
+            mx.concatenate([mx.pad(x, [(0, 0), (0, 0), (0, longest - x.shape[2]), (0, 0)]) for x in each])
+            for each in zip(*cached)
+        )
+        return scaled_dot_product_attention_grouped(query[:, :, None], keys, values)[:, :, 0]
+        """,
+    ),
+    fact="decoding requests are padded to the longest one with zeros, and the padding is not masked",
+    question="What is the softmax weight of a key of zeros, whose score is 0?",
+)
+known.change(
     "heads-not-put-back",
     ("attended.append(seen[0].swapaxes(0, 1))", "attended.append(seen[0].reshape(-1, *query.shape[1:]))"),
     fact="a chunk's output, H x L x D, is reshaped to L x H x D without swapping the axes",
-    question="How do swapaxes and reshape differ for an array of 2 x 3?",
+    question="Which numbers come first in an array of H x L x D: all of one head, or all of one token?",
 )
 known.change(
     "heads-not-swapped",

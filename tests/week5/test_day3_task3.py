@@ -85,7 +85,7 @@ def test_task_3_rms_norm_of_large_numbers(dtype, name):
 
 @pytest.mark.parametrize("dtype", DTYPES[1:], ids=str)
 def test_task_3_rms_norm_weight_in_float32(dtype):
-    """Each gradient has the dtype of what it is the gradient of."""
+    """Each gradient has its input's dtype, so a float32 dweight is as accurate as float32."""
     x, _, eps, dy = inputs(6, dtype)
     weight = 1 + normals(60)(5, spread=0.5)
     agrees(*GRADIENTS["dx"], x, weight, eps, dy, seed=6)

@@ -28,6 +28,9 @@ known.probe_table(
     weights_near_1=lambda program: program(
         x := normals(9, mx.float16)(2, 16), 1 + normals(90)(16, spread=1e-4), 1e-9, x
     )[0],
+    half_weights_near_1=lambda program: program(
+        x := normals(10, mx.float16)(2, 16), (1 + mx.arange(16) / 1024).astype(mx.float16), 1e-9, x
+    )[0],
     float32_weight=lambda program: program(*inputs(8, mx.float16)[:1], normals(80)(5), 1e-5, inputs(8, mx.float16)[3]),
 )
 
@@ -97,9 +100,9 @@ known.change(
     question="If all tokens are there twice, by how much does the loss's dependence on the weight change?",
 )
 known.change(
-    "dweight-per-sequence",
-    (DWEIGHT, f"{DWEIGHT}\nif x.ndim > 2:\n    dweight = mx.sum(d * normalized, axis=-2)"),
-    fact="dweight is not summed over all leading axes",
+    "dweight-over-the-first-axis",
+    (DWEIGHT, "dweight = mx.sum(d * normalized, axis=0)"),
+    fact="dweight is summed over the first axis alone, however many axes x has",
     question="How many weight vectors does the norm have?",
 )
 known.change(
@@ -117,6 +120,32 @@ known.change(
     ("weight.astype(mx.float32)", "weight.astype(x.dtype)"),
     fact="all is computed in x's dtype, in which squares of large numbers overflow",
     question="What is 300 squared in float16?",
+)
+known.change(
+    "dn-rounded",
+    (DN, "dn = (dy * weight).astype(mx.float32)"),
+    fact="dy * weight is rounded to their dtype",
+    question="How often is dx rounded on the way to its dtype?",
+)
+known.change(
+    "normalized-and-products-rounded",
+    (DN, "dn = (dy * weight).astype(mx.float32)"),
+    ("normalized = wide * scale", "normalized = (wide * scale).astype(x.dtype).astype(mx.float32)"),
+    (DWEIGHT, DWEIGHT.replace("d * normalized", "(dy * normalized.astype(x.dtype)).astype(mx.float32)")),
+    fact="the normalized x is rounded to x's dtype, as in the forward pass, and so are the products with dy",
+    question="How often is each result rounded on the way to its dtype?",
+)
+known.change(
+    "eps-missing-in-the-projection",
+    (
+        DX,
+        """
+        share = mx.sum(dn * wide, axis=-1, keepdims=True) / mx.sum(wide * wide, axis=-1, keepdims=True)
+        dx = scale * (dn - wide * share)
+        """,
+    ),
+    fact="the part of dn along x is removed completely, as if eps were 0, which is NaN for a zero vector",
+    question="What is mean(n * n) if eps is as large as mean(x * x)?",
 )
 known.change(
     "shapes-not-checked",

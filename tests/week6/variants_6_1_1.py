@@ -120,6 +120,21 @@ known.change(
     question="What does rank 2 know of rank 0's array, if rank 1 only sends its own?",
 )
 known.change(
+    "adds-all-that-arrives",
+    ("chunks[(group.rank - 1) % group.size]", "chunks[group.rank]"),
+    (SHIFTS, "total = total + _shift(chunks[(group.rank - step + 1) % group.size], group)"),
+    fact="a rank sends a part of its own in each step, and adds up all parts that arrive, of whichever chunks",
+    question="Of which chunk is the part that rank 2 receives in its first step, and of which that of its second?",
+)
+known.change(
+    "one-sum-for-all",
+    ("total = chunks[(group.rank - 1) % group.size]", "total = passing = chunks[group.rank]"),
+    (SHIFTS, "passing = _shift(passing, group)\ntotal = total + passing"),
+    fact="all ranks return the same sum, of chunk 0 of rank 0, chunk 1 of rank 1, and so on",
+    question="Which chunk of rank 1's array does rank 0 need?",
+)
+known.together("adds-its-own-chunk", "starts-with-its-own-chunk", makes="one-sum-for-all")
+known.change(
     "adds-in-the-wrong-direction",
     (SHIFTS, SHIFTS.replace("(group.rank - step)", "(group.rank + step - 2)")),
     fact="the number of the chunk to add grows from step to step instead of falling",

@@ -83,7 +83,8 @@ known.probe_table(
     line_separators=lambda program: read(program, '{"a": "\u2028"}\n{"b": "\x85"}\n'.encode()),
     damaged=lambda program: refused(program, b'{"a": 1}\n{"b"\n{"c": 2}\n'),
     second_line=lambda program: number_said(program, b'{"a": 1}\n{"b"\n{"c": 2}\n'),
-    no_object=lambda program: refused(program, b"[]\n"),
+    no_object=lambda program: refused(program, b"[]\n{}\n"),
+    damaged_at_the_end=lambda program: refused(program, b'{"a": 1}\n{"b"\n'),
     utf_16=lambda program: refused(program, "{}".encode("utf-16-le") + b"\n"),
     half_a_pair=lambda program: refused(program, b'{"a": "\xed\xa0\xbd"}\n'),
     left_by_read=left_by_read,
@@ -96,6 +97,25 @@ known.change(
     ('self._file.truncate(data.rfind(b"\\n") + 1)', "pass"),
     fact="the half line of a crash stays, and the next entry is appended to it",
     question='The file ends in `{"mess`. What does its last line look like after the next append?',
+)
+known.change(
+    "half-a-line-ended",
+    ('self._file.truncate(data.rfind(b"\\n") + 1)', "pass"),
+    (
+        "self._file.seek(0, os.SEEK_END)",
+        'self._file.seek(0, os.SEEK_END)\nif data[-1:] not in (b"", b"\\n"):\n    self._file.write(b"\\n")',
+    ),
+    fact="the half line of a crash stays and gets a line feed, so that it is read as a damaged entry",
+    question="What does `read` do with a line that ends with a line feed and is not JSON?",
+)
+known.change(
+    "half-a-first-line-stays",
+    (
+        'self._file.truncate(data.rfind(b"\\n") + 1)',
+        'if data.rfind(b"\\n") > 0:\n    self._file.truncate(data.rfind(b"\\n") + 1)',
+    ),
+    fact="the half line of a crash stays if it is the only line of the file",
+    question="The process was killed while it wrote its first entry. How many line feeds has the file?",
 )
 known.change(
     "cut-one-byte-early",
@@ -140,6 +160,17 @@ known.change(
     question='`{"tokens": 1` and `2}` were to be written, and the process was killed in between. And after `2`?',
 )
 known.change(
+    "last-line-by-its-json",
+    ('path.read_bytes().split(b"\\n")[:-1]', "lines"),
+    ("entries = []", 'entries, lines = [], path.read_bytes().removesuffix(b"\\n").split(b"\\n")'),
+    (
+        'raise ValueError(f"line {number} of {path} is not JSON: {error}") from None',
+        'if number == len(lines):\n    break\nraise ValueError(f"line {number}") from None',
+    ),
+    fact="the last line is left out if it is not JSON, with or without a line feed",
+    question='Which of these last lines is half an entry: `{"a` with a line feed, or `{}` without one?',
+)
+known.change(
     "half-an-entry-is-read",
     ('path.read_bytes().split(b"\\n")[:-1]', "path.read_bytes().splitlines()"),
     fact="a last line without a line feed is read like any other, so half an entry is an error",
@@ -174,6 +205,12 @@ known.change(
     ("if not isinstance(entry, dict):", "if False:"),
     fact="a line with another JSON value than an object counts as an entry",
     question='What would entry["message"] be for a line `[]`?',
+)
+
+
+LOADS = "entry = json.loads(line.decode())"
+known.written(
+    "objects-within-the-try", (LOADS, f"{LOADS}\nif not isinstance(entry, dict):\n    raise ValueError('no object')")
 )
 
 
