@@ -200,6 +200,18 @@ known.change(
     question="How many tokens should max_tokens=0 yield?",
 )
 known.change(
+    "context-checked-after-a-token",
+    ("min(max_tokens, context_length - len(prompt))", "min(max_tokens, max(context_length - len(prompt), 1))"),
+    fact="the context length is checked only after a token, so a prompt that fills the context gets one more",
+    question="The context length is 3. How many tokens may follow a prompt of 3?",
+)
+known.change(
+    "max-tokens-checked-after-a-token",
+    ("limit = max_tokens if", "max_tokens = max(max_tokens, 1)\nlimit = max_tokens if"),
+    fact="max_tokens is checked only after a token, so one is yielded with max_tokens=0",
+    question="How many tokens does your loop yield before it first compares their number with max_tokens?",
+)
+known.change(
     "context-one-too-many",
     ("context_length - len(prompt))", "context_length - len(prompt) + 1)"),
     fact="generation continues for one token past the context length",
