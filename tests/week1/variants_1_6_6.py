@@ -106,6 +106,12 @@ known.change(
     question="The context length is 5. How many tokens may follow a prompt of 2?",
 )
 known.change(
+    "sampler-gets-one-list",
+    ("sampler(logits, [tokens])", "sampler(logits, tokens)"),
+    fact="the sampler receives the tokens as one list, not as a list of rows",
+    question="The sampler indexes the history by row. What is its row 0?",
+)
+known.change(
     "first-position",
     ("[:, -1]", "[:, 0]"),
     fact="the next token is sampled from the first position's logits",

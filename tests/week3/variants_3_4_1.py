@@ -129,6 +129,12 @@ known.change(
     question="Ten tokens in pages of four: in which page are the last two?",
 )
 known.change(
+    "last-page-by-remainder",
+    ("min(page, tokens - first)", "(page if first + page < tokens else tokens % page)"),
+    fact="the last page has tokens % page tokens, so none if it is full",
+    question="Eight tokens in pages of four: how many of them are in the last page?",
+)
+known.change(
     "position-in-page",
     ("mx.arange(first, first + count)", "mx.arange(count)"),
     fact="the mask uses a token's offset within its page instead of its position",
