@@ -115,7 +115,7 @@ known.change(
         "unsent[request] += update.tokens",
         "unsent[request] += request.output[taken[request] :]\ntaken[request] = len(request.output)",
     ),
-    fact="the tokens are those in request.output, which the scheduler may have appended after this update",
+    fact="a piece has the tokens of request.output, which may already contain those of later updates",
     question="The scheduler is a step ahead of your updates. Which of its tokens does this update report?",
 )
 known.change(

@@ -18,7 +18,7 @@ known.probe_table(
     square=lambda program: program(ids([0, 0, 0], [1, 2, 2], [2, 2, 2])),
     padded=lambda program: program(ids([3, 3, -1, -1, -1])),
     flat=lambda program: program(mx.array([0, 1, 1])),
-    unsigned=lambda program: program(mx.array([[2, 2, 5]], dtype=mx.uint32)),  # -1 is no unsigned number
+    unsigned=lambda program: program(mx.array([[2, 2, 5]], dtype=mx.uint32)),  # -1 does not fit an unsigned dtype
     more_axes=lambda program: program(ids([0, 0, 1], [2, 3, 3]).reshape(2, 1, 3)),
 )
 

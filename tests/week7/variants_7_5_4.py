@@ -172,7 +172,7 @@ known.change(
         "set(base).union(*copies.values())",
         "set().union(*copies.values())",
     ),
-    fact="a file that no copy has any more is left out instead of being deleted",
+    fact="a file that all copies have deleted is left out of the result",
     question="All agents have deleted the file. Where does its path still occur?",
 )
 known.change(
