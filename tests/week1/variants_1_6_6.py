@@ -106,6 +106,12 @@ known.change(
     question="The context length is 5. How many tokens may follow a prompt of 2?",
 )
 known.change(
+    "sampler-gets-one-list",
+    ("sampler(logits, [tokens])", "sampler(logits, tokens)"),
+    fact="the sampler receives the tokens as one list, not as a list of rows",
+    question="The sampler indexes the history by row. What is its row 0?",
+)
+known.change(
     "first-position",
     ("[:, -1]", "[:, 0]"),
     fact="the next token is sampled from the first position's logits",
@@ -198,6 +204,18 @@ known.change(
     ("range(limit)", "range(max(limit, 1))"),
     fact="one token is yielded even when max_tokens or the context length allows none",
     question="How many tokens should max_tokens=0 yield?",
+)
+known.change(
+    "context-checked-after-a-token",
+    ("min(max_tokens, context_length - len(prompt))", "min(max_tokens, max(context_length - len(prompt), 1))"),
+    fact="the context length is checked only after a token, so a prompt that fills the context gets one more",
+    question="The context length is 3. How many tokens may follow a prompt of 3?",
+)
+known.change(
+    "max-tokens-checked-after-a-token",
+    ("limit = max_tokens if", "max_tokens = max(max_tokens, 1)\nlimit = max_tokens if"),
+    fact="max_tokens is checked only after a token, so one is yielded with max_tokens=0",
+    question="How many tokens does your loop yield before it first compares their number with max_tokens?",
 )
 known.change(
     "context-one-too-many",

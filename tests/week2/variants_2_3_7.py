@@ -153,6 +153,18 @@ known.change(
     fact="the weights are always read as 4-bit, and bits is ignored",
     question="Where do your methods use bits?",
 )  # fmt: skip
+known.change(
+    "lookup-at-the-defaults",
+    ("dequantize(packed, wide, biases, self.group_size, self.bits)", "dequantize(packed, wide, biases)"),
+    fact="the lookup uses the default group size and bits, not the constructor's",
+    question="Which group size and bits does `dequantize` use if your call does not state them?",
+)
+known.change(
+    "head-at-the-defaults",
+    ("self.biases, self.group_size, self.bits)", "self.biases, 64, 4)"),
+    fact="`as_linear` uses the default group size and bits, not the constructor's",
+    question="Which group size and bits does `mx.quantized_matmul` use if your call does not state them?",
+)
 
 
 @known.accepted("of-a-layer")

@@ -5,9 +5,11 @@ The placement of the pages must make no difference. All other slots of the pool 
 
 import io
 import math
+from contextlib import contextmanager
 
 import mlx.core as mx
 import numpy as np
+from mlx.utils import tree_flatten
 from tests.week2.formulas_day7 import kernel64
 
 from tiny_llm_course.testkit.inputs import normals
@@ -89,10 +91,30 @@ def with_held(inputs, held):
     return queries, mx.where(free, held, keys), mx.where(free, held, values), table, tokens
 
 
-def pending_operations(result):
-    """Return how many operations an array's graph still has to compute, names of arrays included."""
-    mx.export_to_dot(graph := io.StringIO(), result)
+def pending_operations(*arrays):
+    """Return how many operations the graph of some arrays still has to compute, names of arrays included."""
+    mx.export_to_dot(graph := io.StringIO(), *arrays)
     return graph.getvalue().count("label")
+
+
+@contextmanager
+def evaluated_graphs():
+    """Record in the list it returns how many operations each `mx.eval` and `mx.async_eval` has to compute."""
+    sizes, originals = [], (mx.eval, mx.async_eval)
+
+    def counting(original):
+        def evaluate(*trees):
+            arrays = [x for _, x in tree_flatten(trees) if isinstance(x, mx.array)]
+            sizes.append(pending_operations(*arrays) if arrays else 0)
+            return original(*trees)
+
+        return evaluate
+
+    mx.eval, mx.async_eval = map(counting, originals)
+    try:
+        yield sizes
+    finally:
+        mx.eval, mx.async_eval = originals
 
 
 def by_mlx(queries, keys, values, table, tokens, scale):

@@ -71,13 +71,15 @@ def streamed(program: Any, script: Script, events: bool) -> list[str]:
     async def news() -> AsyncGenerator[Told, None]:
         try:
             if script.ahead:
-                for who, _, text, finished in script.turns:
+                for who, tokens, text, finished in script.turns:
                     texts[who].text, requests[who].finish_reason = text, finished
+                    requests[who].output.extend(tokens)
                     texts[who].found = "dog" if who in script.stops else None
             for who, tokens, text, finished in script.turns:
                 await asyncio.sleep(1.0)
                 if not script.ahead:
                     texts[who].text = text
+                    requests[who].output.extend(tokens)
                 if finished:
                     requests[who].finish_reason = finished
                     texts[who].found = "dog" if who in script.stops else None

@@ -106,6 +106,19 @@ known.change(
     question="The receiver keeps a piece. What else has a reference to its list, and clears it?",
 )
 known.change(
+    "tokens-of-the-request",
+    (
+        "sent = dict.fromkeys(self._texts, 0)",
+        "sent, taken = dict.fromkeys(self._texts, 0), dict.fromkeys(self._texts, 0)",
+    ),
+    (
+        "unsent[request] += update.tokens",
+        "unsent[request] += request.output[taken[request] :]\ntaken[request] = len(request.output)",
+    ),
+    fact="a piece has the tokens of request.output, which may already contain those of later updates",
+    question="The scheduler is a step ahead of your updates. Which of its tokens does this update report?",
+)
+known.change(
     "length-where-it-stopped",
     ('"stop" if update.finish_reason and text.found else update.finish_reason', "update.finish_reason"),
     fact='finish_reason is "length" if the last token completes a stop string',

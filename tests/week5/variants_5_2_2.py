@@ -18,6 +18,7 @@ known.probe_table(
     square=lambda program: program(ids([0, 0, 0], [1, 2, 2], [2, 2, 2])),
     padded=lambda program: program(ids([3, 3, -1, -1, -1])),
     flat=lambda program: program(mx.array([0, 1, 1])),
+    unsigned=lambda program: program(mx.array([[2, 2, 5]], dtype=mx.uint32)),  # -1 does not fit an unsigned dtype
     more_axes=lambda program: program(ids([0, 0, 1], [2, 3, 3]).reshape(2, 1, 3)),
 )
 
@@ -80,8 +81,27 @@ known.change(
 known.change(
     "padding-sees-nothing",
     (RESULT, "(same & (index[:, None] >= index) & (document_ids >= 0)[..., :, None])"),
-    fact="the mask's rows of padding are without True",
+    fact="a padding token sees nothing, so its row of the mask is all False",
     question="What is the softmax of a row of -inf?",
+)
+known.change(
+    "padding-compared-sees-nothing",
+    (RESULT, "(same & (index[:, None] >= index) & (document_ids != PADDING)[..., None, :])"),
+    fact="a padding token sees nothing, so its row of the mask is all False",
+    question="What is the softmax of a row of -inf?",
+)
+ITSELF = "(index[:, None] == index)"
+known.change(
+    "padding-sees-itself-only",
+    (RESULT, f"(same & (index[:, None] >= index) & (document_ids >= 0)[..., None, :] | {ITSELF})"),
+    fact="a padding token sees only itself, not the padding before it",
+    question="Do two padding tokens have the same document id?",
+)
+known.change(
+    "padding-compared-sees-itself-only",
+    (RESULT, f"(same & (index[:, None] >= index) & (document_ids != PADDING)[..., None, :] | {ITSELF})"),
+    fact="a padding token sees only itself, not the padding before it",
+    question="Do two padding tokens have the same document id?",
 )
 
 

@@ -46,6 +46,7 @@ BROKEN = """
             yield Failure(502, f"{replica.name} failed in the middle of the answer.")
             return
 """
+AT_ONCE = "if begun:\n    yield Failure(502, replica.name)\n    return\n"
 known.change(
     "retried-after-the-first",
     (BROKEN, ""),
@@ -132,10 +133,8 @@ known.change(
 )
 known.change(
     "failure-before-the-release",
-    (
-        'report(replica, "failed")\n',
-        'report(replica, "failed")\nif begun:\n    yield Failure(502, replica.name)\n    return\n',
-    ),
+    ('report(replica, "rejected")\n', f'report(replica, "rejected")\n{AT_ONCE}'),
+    ('report(replica, "failed")\n', f'report(replica, "failed")\n{AT_ONCE}'),
     fact="the Failure is yielded while the request still counts, for as long as the client does not read on",
     question="A generator stops at a yield until its reader wants more. Which lines come after yours?",
 )
@@ -224,11 +223,22 @@ known.change(
 )
 known.change(
     "reported-after-the-release",
-    ('report(replica, "rejected")', "rejected = True"),
-    ("begun = False", "begun, rejected = False, False"),
-    ("if begun:", 'if rejected:\n    report(replica, "rejected")\nif begun:'),
-    fact="a rejection is reported after the count was released",
+    ('report(replica, "answered")\nreturn', 'outcome = "answered"'),
+    ('report(replica, "rejected")', 'outcome = "rejected"'),
+    ('report(replica, "failed")', 'outcome = "failed"'),
+    ("if begun:", 'report(replica, outcome)\nif outcome == "answered":\n    return\nif begun:'),
+    fact="the outcome is reported after the count was released",
     question="The report looks at `running` to set a limit. Does it see the rejected request?",
+)
+known.change(
+    "reported-in-the-finally",
+    ("begun = False", 'begun, outcome = False, "answered"'),
+    ('report(replica, "answered")\n', ""),
+    ('report(replica, "rejected")', 'outcome = "rejected"'),
+    ('report(replica, "failed")', 'outcome = "failed"'),
+    ("finally:\n    replica.running -= 1", "finally:\n    report(replica, outcome)\n    replica.running -= 1"),
+    fact="an answer that a client leaves, or that another exception ends, is reported as answered",
+    question="A client leaves in the middle of an answer. Which of your lines run then, and what do they report?",
 )
 
 

@@ -160,6 +160,27 @@ known.change(
     fact="a change that two copies have in common is applied once for each of them",
     question="Two copies insert the same line. How often is it in the merged file?",
 )
+known.change(
+    "new-files-ignored",
+    ("set(base).union(*copies.values())", "base"),
+    fact="only files of the base are merged, and a file that a copy has created is lost",
+    question="An agent has created a file. Which of your sets of paths has its path?",
+)
+known.change(
+    "deleted-by-all-ignored",
+    (
+        "set(base).union(*copies.values())",
+        "set().union(*copies.values())",
+    ),
+    fact="a file that all copies have deleted is left out of the result",
+    question="All agents have deleted the file. Where does its path still occur?",
+)
+known.change(
+    "names-sorted",
+    ("tuple(n for n in after if n in names)", "tuple(sorted(names))"),
+    fact="a conflict names its copies in alphabetical order, not in their own",
+    question="The copies are given as c, b and a. Which comes first?",
+)
 
 
 @known.accepted("from gap to gap")
