@@ -118,14 +118,17 @@ known.change(
 )
 known.change(
     "later-merges-count",
-    ("if piece not in vocab:", "if piece not in [*vocab, *map(\"\".join, merges)]:"),
+    ("if piece not in vocab:", 'if piece not in [*vocab, *map("".join, merges)]:'),
     fact="a piece may also be the token of a later merge",
     question="th and a are merged first, then t and h. Is th a token when the first of the two is learned?",
 )
 known.change(
     "pairs-compared",
     ('_add(vocab, "".join(pair))', 'vocab.setdefault("".join(pair), len(vocab))'),
-    ("ids = dict(vocab)", "if len({*merges}) < len(merges):\n    raise ValueError(merges)\nids = dict(vocab)"),
+    (
+        "ids = dict(vocab)",
+        "if len({*merges}) < len(merges):\n    raise ValueError([*map(''.join, merges)])\nids = dict(vocab)",
+    ),
     fact="two equal merges are refused, but not two merges that make the same token from different pieces",
     question="a + aa and aa + a are two pairs. How many tokens do they make?",
 )
