@@ -176,6 +176,18 @@ known.change(
     question="Which weight of the model does your code never use?",
 )
 known.change(
+    "no-norm-before-the-last-logits",
+    ("self.norm(x if all_positions else x[:, -1:])", "self.norm(x) if all_positions else x[:, -1:]"),
+    fact="the final norm is only applied if the logits of all positions are returned",
+    question="What happens to the residual stream before the head: with all_positions=True, and without?",
+)
+known.change(
+    "every-position-without-caches",
+    ("caches = self.new_caches() if", "all_positions = all_positions or caches is None\ncaches = self.new_caches() if"),
+    fact="the logits of all positions are returned whenever no caches are given",
+    question="Which argument decides how many rows of logits are returned?",
+)
+known.change(
     "always-tied",
     ("return self.head(", "return self.embedding.as_linear("),
     fact="the head is always the embedding table, even when the config does not tie them",

@@ -39,8 +39,8 @@ def rope_moves(program):
 known.change(
     "no-look",
     ("if (number < x_shape[0] * length * heads * pairs)", "if (true)"),
-    fact="every thread of the grid rotates a pair, even past the last pair",
-    question="With 90 pairs and 256 threads, which pair does thread 100 have?",
+    fact="a thread past the last pair rotates a pair, too",
+    question="With 90 pairs and 256 threads, what do threads 89, 90 and 100 do?",
 )
 known.change(
     "unsigned-negated",

@@ -124,6 +124,12 @@ known.change(
     question="What adds the residual stream: the MLP, or the layer around it?",
 )
 known.change(
+    "three-axes-only",
+    ("indices, weights = route(", "rows, length, size = x.shape\nindices, weights = route("),
+    fact="x must have exactly three axes",
+    question="Which shapes may x have, if N.. stands for any number of axes?",
+)
+known.change(
     "float32-result",
     (WEIGHED, f"({WEIGHED}).astype(mx.float32)"),
     fact="the result is float32 although x and the weights are not",

@@ -56,6 +56,20 @@ def saved(program, merges, special=(), **settings):
     return _parts(data) if data else numbers([-1 if data is None else -2])
 
 
+def not_refused(program, merges, special=()):
+    """Return whether a program raises no ValueError, and whether it leaves a file.
+
+    What the file of wrong arguments would contain is not specified.
+    """
+    pairs = [tuple(pair.split("+")) for pair in merges.split()]
+    with TemporaryDirectory() as folder:
+        path, passed = Path(folder) / "tokenizer.json", False
+        with contextlib.suppress(ValueError):
+            program(path, pairs, list(special))
+            passed = True
+        return numbers([passed, path.exists()])
+
+
 def _parts(data):
     vocab, found = data["model"]["vocab"], []
     for token in sorted(vocab):

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.week5.merge_probes import saved
+from tests.week5.merge_probes import not_refused, saved
 from tests.week5.merging import QWEN
 from tests.week5.training_texts import recorded
 from tiny_llm_solution.bpe.files import BYTE_LEVEL, LITERAL, split_by
@@ -22,11 +22,12 @@ known.probe_table(
     special=lambda program: saved(program, MERGES, ("zz", "<|end|>", "<a>")),
     normalized=lambda program: saved(program, "a+b", END, normalization="NFC"),
     pattern=lambda program: saved(program, "a+b", END, pattern=QWEN),
-    order=lambda program: saved(program, "th+a t+h"),
-    unknown=lambda program: saved(program, "t+h th+xy"),
-    same_merge=lambda program: saved(program, "t+h t+h"),
-    same_token=lambda program: saved(program, "t+h", ("<a>", "<a>")),
-    token_is_special=lambda program: saved(program, "t+h", ("th",)),
+    order=lambda program: not_refused(program, "th+a t+h"),
+    unknown=lambda program: not_refused(program, "t+h th+xy"),
+    same_merge=lambda program: not_refused(program, "t+h t+h"),
+    same_token=lambda program: not_refused(program, "t+h", ("<a>", "<a>")),
+    one_token_of_two_pairs=lambda program: not_refused(program, "a+a aa+a a+aa"),
+    token_is_special=lambda program: not_refused(program, "t+h", ("th",)),
 )
 
 
@@ -114,6 +115,22 @@ known.change(
     ("if piece not in vocab:", "if False:"),
     fact="a merge is saved although one of its pieces is no token at that point",
     question="th and a are merged, and th is no token. Which text would be encoded with this merge?",
+)
+known.change(
+    "later-merges-count",
+    ("if piece not in vocab:", 'if piece not in [*vocab, *map("".join, merges)]:'),
+    fact="a piece may also be the token of a later merge",
+    question="th and a are merged first, then t and h. Is th a token when the first of the two is learned?",
+)
+known.change(
+    "pairs-compared",
+    ('_add(vocab, "".join(pair))', 'vocab.setdefault("".join(pair), len(vocab))'),
+    (
+        "ids = dict(vocab)",
+        "if len({*merges}) < len(merges):\n    raise ValueError([*map(''.join, merges)])\nids = dict(vocab)",
+    ),
+    fact="two equal merges are refused, but not two merges that make the same token from different pieces",
+    question="a + aa and aa + a are two pairs. How many tokens do they make?",
 )
 known.change(
     "twice-not-checked",

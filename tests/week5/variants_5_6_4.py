@@ -64,6 +64,7 @@ known.probe_table(
         [
             ((3, 4), (3, 5), (3, 4), (3,), (3, 4)), ((3, 4), (3, 4), (4,), (3,), (3, 4)),
             ((3, 4), (3, 4), (3, 4), (4,), (3, 4)), ((3, 4), (3, 4), (3, 4), (3,), (3, 1)),
+            ((4,), (4,), (4,), (4,), (4,)),
         ],
     ),
 )  # fmt: skip
@@ -80,7 +81,9 @@ RATIO = "ratio = mx.exp(policy - sampler)"
 GAIN = "gain = mx.minimum(ratio * a, mx.clip(ratio, 1 - clip, 1 + clip) * a)"
 KL = "kl = mx.exp(distance) - distance - 1  # at least 0, and 0 where both agree"
 SUMS = "mx.sum(mx.where(mask, each, 0.0)) / count for each in"
+SUMMED = "mx.sum(mx.where(mask, each, 0.0).astype(mx.float32)) / count for each in"
 MASKED = "return mx.where(mask, array.astype(mx.float32), 0.0)"
+known.written("the terms converted, too", (SUMS, SUMMED))
 known.change(
     "ratio-inverted",
     (RATIO, "ratio = mx.exp(sampler - policy)"),
@@ -159,6 +162,18 @@ known.change(
     (MASKED, "return array.astype(mx.float32)"),
     fact="the mask is not used: prompts and padding count as well",
     question="Which tokens did the model choose, and which were given to it?",
+)
+known.change(
+    "divided-by-none",
+    ("count = mx.maximum(mx.sum(mask), 1)", "count = mx.sum(mask)"),
+    fact="the sums are divided by the number of tokens that count even if there are none",
+    question="No token counts. What is 0 / 0?",
+)
+known.change(
+    "one-row-accepted",
+    ("logprobs.ndim != 2 or ", ""),
+    fact="arrays without a row axis are accepted, if their shapes agree",
+    question="Are four numbers four completions of one token each, or one completion of four?",
 )
 known.change(
     "half-precision",

@@ -35,6 +35,7 @@ for each in (
     "a brace too few",
     "a quote too many",
     "a backslash at the end of a line",
+    "half a character",
     "no end",
     "not a number",
 ):
@@ -87,6 +88,21 @@ known.change(
     ('self._escaped = character == "\\\\" and not self._escaped', 'self._escaped = character == "\\\\"'),
     fact="the quote after two backslashes counts as escaped",
     question="The string is one backslash. How does JSON write it, and where does it end?",
+)
+known.change(
+    "braces-in-strings",
+    (
+        'self._escaped = character == "\\\\" and not self._escaped',
+        'self._escaped = character == "\\\\" and not self._escaped\nif character in "{}": self._track(character)',
+    ),
+    fact="braces inside strings are counted",
+    question='Where do the arguments {"a": "}"} end?',
+)
+known.change(
+    "decoder-not-ended",
+    ('self._read(self._decoder.decode(b"", True))', "list[Event]()"),
+    fact="half a character at the end of the answer is lost",
+    question="The answer ends after the first of two bytes. What does the decoder still hold?",
 )
 known.change(
     "one-index",

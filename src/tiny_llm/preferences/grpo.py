@@ -45,7 +45,7 @@ def grpo_loss(
         no token counts, the three are 0. Everything is computed in float32.
 
     Raises:
-        ValueError: the shapes do not fit. The message states them.
+        ValueError: logprobs does not have two axes, or the other shapes do not fit. The message states them.
 
     Source: Shao et al. 2024 (DeepSeekMath), equation 3, with the KL estimator k3 of Schulman 2020; the average over
         tokens is that of Yu et al. 2025 (DAPO), `trl.GRPOTrainer` with `loss_type="dapo"`.
