@@ -114,6 +114,33 @@ known.change(
     question="How many characters, and how many bytes, has the text 'd\u00e9j\u00e0'?",
 )
 known.change(
+    "characters-token-by-token",
+    (
+        "ends.append(ends[-1] + len(tokenizer.token_bytes[token]))",
+        'ends.append(ends[-1] + len(tokenizer.token_bytes[token].decode(errors="replace")))',
+    ),
+    (
+        "first, last = _num_bytes(before, tokenizer), _num_bytes(after, tokenizer)",
+        "first, last = len(before), len(after)",
+    ),
+    fact="everything is counted in characters, token by token, although a token may hold a part of a character",
+    question="The three bytes of \u72d7 are three tokens here. How many characters has each of them?",
+)
+known.change(
+    "normalized-characters-token-by-token",
+    (
+        "ends.append(ends[-1] + len(tokenizer.token_bytes[token]))",
+        'ends.append(ends[-1] + len(tokenizer.token_bytes[token].decode(errors="replace")))',
+    ),
+    (
+        "first, last = _num_bytes(before, tokenizer), _num_bytes(after, tokenizer)",
+        "from unicodedata import normalize\n"
+        "first, last = (len(normalize(tokenizer.normalization, text)) for text in (before, after))",
+    ),
+    fact="everything is counted in characters, token by token, although a token may hold a part of a character",
+    question="The three bytes of \u72d7 are three tokens here. How many characters has each of them?",
+)
+known.change(
     "bytes-before-normalization",
     (
         "first, last = _num_bytes(before, tokenizer), _num_bytes(after, tokenizer)",
