@@ -28,6 +28,7 @@ known.probe_table(
     an_answer_first=lambda program: example(program, FOUR[1:]),
     system=lambda program: example(program, [{"role": "system", "content": "A dog."}, *FOUR[:2]]),
     accents=lambda program: example(program, ACCENT),
+    composed=lambda program: example(program, conversation("is \u00e9?", "\u00e9a \u00e9")),
     spaces=lambda program: example(program, SPACES),
     no_newline=lambda program: example(program, FOUR, no_newline),
     thought=lambda program: example(program, FOUR[:2], thinking),
