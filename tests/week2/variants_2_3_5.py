@@ -103,7 +103,7 @@ known.change(
 known.change(
     "rounded-at-the-end",
     ("(x.astype(w.dtype).astype(mx.float32) for x in _best_line(groups, q))", "_best_line(groups, q)"),
-    fact="the errors are computed with scales not yet rounded to w's dtype",
+    fact="each q, and any comparison of errors, is for a scale and bias not yet rounded to w's dtype",
     question="Which scale will dequantize the weights after it is stored in bfloat16?",
 )
 known.change(
