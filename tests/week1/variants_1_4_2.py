@@ -46,7 +46,7 @@ known.change(
 )
 known.change(
     "sum-with-tanh",
-    ("mx.where(x < 0, e, 1) / (1 + e)", "(1 + mx.tanh(x / 2)) / 2"),
+    ("mx.where(x < 0, e, 1) / (1 + e)", "((1 + mx.tanh(x / 2)) / 2)"),
     fact="the sigmoid is (1 + tanh(x / 2)) / 2, which adds two numbers that nearly cancel for negative x",
     question="Which bfloat16 number is nearest to tanh(-4.5), and what is 1 plus it?",
 )

@@ -38,19 +38,34 @@ def laid_out(w, group_size, bits, case):
             raise CheckFailed(Finding(Kind.SHAPE, f"wrong shape or dtype of {name}", lines, case, w.size))
     if not np.array_equal(before, to_float64(w)):
         raise CheckFailed(Finding(Kind.INPUT_CHANGED, "the caller's `w` was changed", (), case))
-    return errors64(w, found, group_size, bits)
+    return errors64(w, found, group_size, bits), found
+
+
+def best_numbers(w, found, group_size, bits):
+    """Return each group's error with the scale and bias that were found, and the nearest level's q for each weight."""
+    scale, bias = (to_float64(x)[..., None] for x in found[1:])
+    groups = to_float64(w).reshape(*scale.shape[:-1], group_size)
+    q = np.clip(np.round((groups - bias) / np.where(scale == 0, 1, scale)), 0, 2**bits - 1)
+    return np.square(groups - (scale * q + bias)).sum(-1)
 
 
 def no_group_is_worse(w, group_size, bits, seed):
     case = told(w, group_size, bits, seed)
-    errors = laid_out(w, group_size, bits, case)
+    errors, found = laid_out(w, group_size, bits, case)
     before = errors64(w, mx.quantize(w, group_size=group_size, bits=bits), group_size, bits)
     allowed = before * (1 + 1e-4) + 1e-11 * np.square(to_float64(w)).reshape(*before.shape, -1).sum(-1)
     worse = np.argwhere(~(errors <= allowed))
     if len(worse):
         at = tuple(map(int, worse[0]))
-        headline = f"{len(worse)} of {errors.size} groups have a larger error than by min-max, first {list(at)}"
+        some = "groups have" if len(worse) > 1 else "groups has"
+        headline = f"{len(worse)} of {errors.size} {some} a larger error than by min-max, first {list(at)}"
+        least = best_numbers(w, found, group_size, bits)[at]
         lines = (f"at most   {before[at]:.6g}", f"got       {errors[at]:.6g}")
+        top, dtype = 2**bits - 1, dtype_word(w.dtype)
+        if least <= allowed[at]:
+            lines += (f"q         not the nearest level's (0 to {top}): with it, your scale and bias give {least:.6g}",)
+        elif errors[at] <= least * (1 + 1e-9):
+            lines += (f"q         the nearest level's for each weight: your scale or bias, in {dtype}, is at fault",)
         raise CheckFailed(Finding(Kind.VALUES, headline, lines, case, w.size))
     return errors, before
 

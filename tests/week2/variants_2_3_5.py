@@ -66,6 +66,19 @@ def sized(program):
     return run
 
 
+NEAREST = "new_q = mx.clip(mx.round((groups - new_bias) / new_scale), 0, 2**bits - 1)"
+# A right program that compares errors only once; with other results, because it rounds only once, too.
+AT_THE_END = [
+    ("error = _error(groups, q, scale, bias)\n", "error = _error(groups, q, scale, bias)\nfirst = q, scale, bias\n"),
+    ("(x.astype(w.dtype).astype(mx.float32) for x in _best_line(groups, q))", "_best_line(groups, q)"),
+    ("better = new_error < error", "better = mx.isfinite(new_error)"),
+]
+COMPARED = (
+    "scale, bias = (x.astype(w.dtype).astype(mx.float32) for x in (scale, bias))\n"
+    "better = _error(groups, q, scale, bias) < _error(groups, *first)\n"
+)
+CHOSEN = "q, scale, bias = (mx.where(better, *pair) for pair in zip((q, scale, bias), first))\n"
+RESULT = "scales, biases = (x.squeeze(-1)"
 known.change(
     "min-and-max",
     ("range(ROUNDS)", "range(0)"),
@@ -75,7 +88,7 @@ known.change(
 known.change(
     "one-round",
     ("range(ROUNDS)", "range(1)"),
-    ("new_q = mx.clip(mx.round((groups - new_bias) / new_scale), 0, 2**bits - 1)", "new_q = q"),
+    (NEAREST, "new_q = q"),
     fact="the least-squares line is fitted once, and q is not recomputed",
     question="The line has moved. Is each weight's q still the nearest integer?",
 )
@@ -87,12 +100,24 @@ known.change(
 )
 known.change(
     "not-clipped",
-    (
-        "new_q = mx.clip(mx.round((groups - new_bias) / new_scale), 0, 2**bits - 1)",
-        "new_q = mx.round((groups - new_bias) / new_scale)",
-    ),
+    (NEAREST, "new_q = mx.round((groups - new_bias) / new_scale)"),
     fact="q is not clipped after it is recomputed, and values beyond its range are packed",
     question="The line has moved. How large may q be for the largest weight, and how many bits does it have?",
+)
+known.change(
+    "not-clipped-and-compared-at-the-end",
+    *AT_THE_END,
+    (NEAREST, "new_q = mx.round((groups - new_bias) / new_scale)"),
+    (RESULT, COMPARED + CHOSEN + RESULT),
+    fact="q is not clipped after it is recomputed, and values beyond its range are packed",
+    question="The line has moved. How large may q be for the largest weight, and how many bits does it have?",
+)
+known.change(
+    "q-of-the-fit",
+    *AT_THE_END,
+    (RESULT, COMPARED + "scale, bias = (mx.where(better, *pair) for pair in zip((scale, bias), first[1:]))\n" + RESULT),
+    fact="a group that the fit does not improve gets the scale and bias of min-max, but the q of the fit",
+    question="Which three results does a group have, and which of them does your comparison choose?",
 )
 known.change(
     "compared-as-a-whole",
@@ -103,7 +128,7 @@ known.change(
 known.change(
     "rounded-at-the-end",
     ("(x.astype(w.dtype).astype(mx.float32) for x in _best_line(groups, q))", "_best_line(groups, q)"),
-    fact="the errors are computed with scales not yet rounded to w's dtype",
+    fact="each q, and any comparison of errors, is for a scale and bias not yet rounded to w's dtype",
     question="Which scale will dequantize the weights after it is stored in bfloat16?",
 )
 known.change(

@@ -45,6 +45,7 @@ NAMES = {
     "a budget that fits": ([WRITERS[0], (7, 0, 0)], 8),
     "a budget of one": ([(5, 0, 0), WRITERS[0]], 1),
     "more decoding with equal output than tokens": ([(5, 3, 7), (3, 3, 5), (9, 3, 11)], 2),
+    "more decoding than tokens, the longest prompt with the least output": ([(20, 1, 20), (3, 5, 7), (2, 3, 4)], 1),
     "more decoding than tokens": ([(5, 4, 8), (3, 2, 4), (9, 0, 0), (2, 7, 8), (3, 2, 4)], 2),
 }
 

@@ -48,6 +48,7 @@ known.probe_table(
     one_token_of_a_prompt=lambda program: planned(program, [(40, 0, 0), (1, 0, 0), (9, 0, 8), WRITERS[0]], 8),
     preempted=lambda program: planned(program, [WRITERS[0], (6, 5, 0), (6, 0, 0)], 8),
     more_writers=lambda program: planned(program, [(5, 4, 8), (3, 2, 4), (9, 0, 0), (2, 7, 8), (3, 2, 4)], 2),
+    more_writers_of_other_lengths=lambda program: planned(program, [(20, 1, 20), (3, 5, 7), (2, 3, 4)], 1),
     more_writers_of_equals=lambda program: planned(program, [(5, 3, 7), (3, 3, 5), (9, 3, 11)], 2),
     budget_of_one=lambda program: planned(program, [(5, 0, 0), WRITERS[0]], 1),
     nobody=lambda program: mx.array(len(program([], 4))),
@@ -129,6 +130,19 @@ known.change(
 known.change(
     "shared-alike",
     (COUNT, "count = min(request.num_uncomputed_tokens, left, max(1, (token_budget - len(turns)) // len(prefilling)))"),
+    fact="the prompts share the remaining budget equally",
+    question="Two prompts of 40 tokens, and a budget of 8. When does the older one get its first token?",
+)
+known.change(
+    "shared-token-by-token",
+    (
+        LEFT,
+        f"{LEFT}\n"
+        "longest = max((request.num_uncomputed_tokens for request in prefilling), default=0)\n"
+        "rounds = [[r for r in prefilling if r.num_uncomputed_tokens > k] for k in range(longest)]\n"
+        "shares = [request for each in rounds for request in each][:left]",
+    ),
+    (COUNT, "count = shares.count(request)"),
     fact="the prompts share the remaining budget equally",
     question="Two prompts of 40 tokens, and a budget of 8. When does the older one get its first token?",
 )
@@ -235,6 +249,12 @@ known.change(
     (TURNS, "sorted(decoding, key=lambda request: -len(request.output))[:token_budget]"),
     fact="those with the most output are chosen when more requests decode than the budget allows",
     question="By your rule, which request got the last token, and which gets the next one?",
+)
+known.change(
+    "shortest-sequences-first",
+    (TURNS, "sorted(decoding, key=lambda request: request.num_tokens)[:token_budget]"),
+    fact="those with the fewest tokens, prompt and output, are chosen when more decode than the budget allows",
+    question="One has 1,000 prompt tokens and one output token, the other ten and three. Which goes first?",
 )
 known.change(
     "no-writers-beside-prompts",

@@ -2,6 +2,7 @@
 
 import functools
 import unicodedata
+from collections.abc import Iterable
 
 from tests.week1.tokenizing import PIECES, START, STOP, encode_formula, tables
 
@@ -9,14 +10,23 @@ IGNORED = -100
 
 
 class Tokenizer:
-    """Week 1's tables for tests with a slow `encode` of its own: `<|im_start|>` is START, `<|im_end|>` is STOP."""
+    """Week 1's tables for tests with a slow `encode` of its own: `<|im_start|>` is START, `<|im_end|>` is STOP.
+
+    It has what programs may use of the learner's class, which the annotation names.
+    """
 
     token_bytes = PIECES
     special_tokens = {"<|im_start|>": START, "<|im_end|>": STOP}  # noqa: RUF012  (as the learner's class has it)
+    normalization = "NFC"
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text after NFC, in a new list."""
         return [*_encoded(text)]
+
+    def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
+        """Return the text of some ids."""
+        skipped = self.special_tokens.values() if skip_special_tokens else ()
+        return b"".join(PIECES[token] for token in ids if token not in skipped).decode(errors="replace")
 
 
 @functools.lru_cache(maxsize=4096)

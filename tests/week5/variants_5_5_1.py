@@ -28,6 +28,7 @@ known.probe_table(
     an_answer_first=lambda program: example(program, FOUR[1:]),
     system=lambda program: example(program, [{"role": "system", "content": "A dog."}, *FOUR[:2]]),
     accents=lambda program: example(program, ACCENT),
+    composed=lambda program: example(program, conversation("is \u00e9?", "\u00e9a \u00e9")),
     spaces=lambda program: example(program, SPACES),
     no_newline=lambda program: example(program, FOUR, no_newline),
     thought=lambda program: example(program, FOUR[:2], thinking),
@@ -112,6 +113,33 @@ known.change(
     ),
     fact="the border is counted in characters, and the tokens in bytes",
     question="How many characters, and how many bytes, has the text 'd\u00e9j\u00e0'?",
+)
+known.change(
+    "characters-token-by-token",
+    (
+        "ends.append(ends[-1] + len(tokenizer.token_bytes[token]))",
+        'ends.append(ends[-1] + len(tokenizer.token_bytes[token].decode(errors="replace")))',
+    ),
+    (
+        "first, last = _num_bytes(before, tokenizer), _num_bytes(after, tokenizer)",
+        "first, last = len(before), len(after)",
+    ),
+    fact="everything is counted in characters, token by token, although a token may hold a part of a character",
+    question="The three bytes of \u72d7 are three tokens here. How many characters has each of them?",
+)
+known.change(
+    "normalized-characters-token-by-token",
+    (
+        "ends.append(ends[-1] + len(tokenizer.token_bytes[token]))",
+        'ends.append(ends[-1] + len(tokenizer.token_bytes[token].decode(errors="replace")))',
+    ),
+    (
+        "first, last = _num_bytes(before, tokenizer), _num_bytes(after, tokenizer)",
+        "from unicodedata import normalize\n"
+        "first, last = (len(normalize(tokenizer.normalization, text)) for text in (before, after))",
+    ),
+    fact="everything is counted in characters, token by token, although a token may hold a part of a character",
+    question="The three bytes of \u72d7 are three tokens here. How many characters has each of them?",
 )
 known.change(
     "bytes-before-normalization",

@@ -92,6 +92,12 @@ known.change(
     question="How many outputs has o_proj on each rank, after its columns are cut?",
 )
 known.change(
+    "biases-whole",
+    ('*_, layer, kind = name.split(".")', '*_, layer, kind = name.split(".")\nif len(shape) == 1:\n    return None'),
+    fact="the biases of column-parallel matrices are left whole, like the norms",
+    question="A rank computes half of q_proj's outputs. How many numbers does it add to them?",
+)
+known.change(
     "words-counted-as-inputs",
     (
         "Cut(1, own.start * columns // total, own.stop * columns // total)",

@@ -1,5 +1,6 @@
 """Task 7.1.1, regular expressions to automata over bytes, checked against a matcher of characters and Python's `re`."""
 
+import itertools
 import random
 import re
 
@@ -45,6 +46,23 @@ def expressions():
 )
 def test_task_1_dfa_by_hand(pattern, texts):
     check_language(automaton.compile_rule, parse_regex(pattern), texts, f"the expression {pattern!r}")
+
+
+@pytest.mark.parametrize("outer", ["*", "+", "?", "{2,}", "{0,2}"])
+@pytest.mark.parametrize("inner", ["*", "+", "?", "{0,2}"])
+def test_task_1_dfa_repetitions_within_repetitions(inner, outer):
+    """A sequence or choice with a repetition in it, itself repeated; Python's `re` is the oracle."""
+    texts = ["".join(letters) for n in range(5) for letters in itertools.product("ab", repeat=n)]
+    for part in (f"a{inner}b", f"ba{inner}", f"a{inner}|b", f"a{inner}b{inner}"):
+        pattern = f"(?:{part}){outer}"
+        words = f"the expression {pattern!r}"
+        with noted(words):
+            dfa = automaton.compile_rule(parse_regex(pattern))
+        for text in texts:
+            expected = re.fullmatch(pattern, text) is not None
+            if run(dfa, list(text.encode())) != expected:
+                verdict = "is not accepted, but must be" if expected else "is accepted, but must not be"
+                fail(Kind.VALUES, f"the text {text!r} {verdict}", words, size=len(pattern) + len(text))
 
 
 @pytest.mark.parametrize(

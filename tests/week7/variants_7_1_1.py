@@ -27,6 +27,7 @@ known.probe_table(
     star=lambda program: verdicts(program, "(ab)*", "", "ab", "abab", "aba", "b"),
     star_in_choice=lambda program: verdicts(program, "a*|b", "", "aa", "b", "ab", "bb"),
     choice_of_stars=lambda program: verdicts(program, "(?:a*|b*)c", "c", "aac", "bc", "abc", "bac"),
+    star_in_star=lambda program: verdicts(program, "(a*b)*", "", "a", "b", "aab", "aba"),
     optional=lambda program: verdicts(program, "(a*b)?a*", "aab", "aaba", "aa", "abb", ""),
     counts=lambda program: verdicts(program, "a{2,3}", "", "a", "aa", "aaa", "aaaa"),
     at_least=lambda program: verdicts(program, "a{2,}", "a", "aa", "aaaaa"),
@@ -81,6 +82,35 @@ LOOP = """
             loop = self.state()  # apart from `start`, which other options may leave
             self.empty[start].append(loop)
 """
+FRAGMENT = """def fragment(self, part):
+    if isinstance(part, Call | Chars) or part == Sequence(()):
+        self.add(part, start := self.state(), end := self.state())
+        return start, end
+    if isinstance(part, Sequence) or isinstance(part, Repeat) and part.most is None:
+        parts = part.parts if isinstance(part, Sequence) else [part.part] * max(part.least, 1)
+        pieces = [self.fragment(each) for each in parts]
+        for (_, last), (first, _) in itertools.pairwise(pieces):
+            self.empty[last].append(first)
+        first, last = pieces[-1]
+        if isinstance(part, Repeat):
+            self.empty[last].append(first)
+            self.empty[first] += [] if part.least else [last]
+        return pieces[0][0], last
+    start, end = self.state(), self.state()
+    options = part.options if isinstance(part, Choice) else [part.part] * part.most
+    at = start
+    for i, each in enumerate(options):
+        first, last = self.fragment(each)
+        self.empty[at].append(first)
+        if isinstance(part, Choice):
+            self.empty[last].append(end)
+        else:
+            self.empty[at] += [end] if i >= part.least else []
+            at = last
+    self.empty[at] += [end] if isinstance(part, Repeat) else []
+    return start, end
+
+def _repeat("""
 known.change(
     "characters-as-bytes",
     (
@@ -121,6 +151,16 @@ known.change(
     (LOOP, "            loop = start\n"),
     fact="the loop of a repetition is at its start state, which it shares with the other options of a choice",
     question="After an a of a*|b, may a b follow?",
+)
+known.change(
+    "repetition-without-its-own-ends",
+    (
+        "nfa.add(expression, start, end)",
+        "first, last = nfa.fragment(expression)\nnfa.empty[start].append(first)\nnfa.empty[last].append(end)",
+    ),
+    ("def _repeat(", FRAGMENT),
+    fact="a repetition only links the first and last states of its part, which an inner repetition may share",
+    question="(a*b)* and its a* begin in the same state. Where may your automaton go after an a?",
 )
 known.change(
     "start-without-closure",
