@@ -61,7 +61,8 @@ def write(program, before, now, pushed, steps=0):
         except ValueError:
             result = "a ToolError"
         content = file.read_bytes() if file.exists() else None
-        return codes(result, done, content, len(journal), len(names(scene.w)), [*map(kind_of, disk.entries)])
+        kinds = ["error" if "error" in entry else kind_of(entry) for entry in disk.entries]  # its message is the program's
+        return codes(result, done, content, len(journal), len(names(scene.w)), kinds)
 
 
 def diverged(program, entry):
@@ -162,6 +163,32 @@ known.change(
     question="A third process replays this log. Which entry does it expect after the first intent?",
 )
 known.change(
+    "second-intent-of-a-repeat",
+    (
+        "return self._recorded(partial(self._recover, tool, recovery, intent))",
+        """
+        if recovery == "repeat":
+            self.append({"call": tool.name, "arguments": arguments, "steps": None})
+        return self._recorded(partial(self._recover, tool, recovery, intent))
+        """,
+    ),
+    fact="a call that is repeated gets a second intent in the log",
+    question="A third process replays this log. Which entry does it expect after the first intent?",
+)
+known.change(
+    "report-not-recorded",
+    (
+        "return self._recorded(partial(self._recover, tool, recovery, intent))",
+        """
+        if recovery == "report":
+            raise ToolError(INTERRUPTED)
+        return self._recorded(partial(self._recover, tool, recovery, intent))
+        """,
+    ),
+    fact="the report of an interrupted call is raised, but not recorded",
+    question="The run goes on, and is killed again later. What does the next process find after the intent?",
+)
+known.change(
     "journal-alone",
     ("if content is not None and digest(content) == entry.after:", "if content is not None:"),
     fact="a write counts as made as soon as its step is in the journal",
@@ -190,6 +217,17 @@ known.change(
     ("if not fits:", "if False:"),
     fact="an entry that does not fit the call is used all the same",
     question="The log is that of a run with other tools. Whose results does the model read?",
+)
+
+
+known.change(
+    "arguments-not-compared",
+    (
+        'fits = json.dumps([entry["call"], entry["arguments"]]) == json.dumps([name, arguments])',
+        'fits = entry["call"] == name',
+    ),
+    fact="a recorded call of the same tool is replayed even if its arguments are different",
+    question="The log has the result of reading a.py, and the run now reads b.py. What does the model see?",
 )
 
 
