@@ -61,7 +61,7 @@ def write(program, before, now, pushed, steps=0):
         except ValueError:
             result = "a ToolError"
         content = file.read_bytes() if file.exists() else None
-        kinds = ["error" if "error" in entry else kind_of(entry) for entry in disk.entries]  # its message is the program's
+        kinds = ["error" if "error" in entry else kind_of(entry) for entry in disk.entries]  # any message will do
         return codes(result, done, content, len(journal), len(names(scene.w)), kinds)
 
 
