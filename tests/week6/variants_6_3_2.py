@@ -103,6 +103,12 @@ known.change(
     question="Every row of a step is padding. What is 0 / 0, and what should the gradient be?",
 )
 known.change(
+    "nan-without-targets",
+    (SHARES, "shares = [mx.array(count) / mx.array(sum(counts)) for count in counts]"),
+    fact="the total is 0 and divides if no target counts, so that all becomes NaN",
+    question="Every row of a step is padding. What does MLX return for 0 / 0, and what should the gradient be?",
+)
+known.change(
     "gradient-sent-first",
     ("if following and following.forward:", "if False:"),
     fact="a stage sends a gradient before it receives its next activation",
