@@ -26,6 +26,13 @@ def metal_scaled_out_of_half(program):
     return program(query, keys, values, table, tokens, 1024.0)
 
 
+@known.probe(mx.float16)
+def metal_small_weights(program):
+    """Return float16 output for large values with a weight of exp(-18), which float16 rounds to 0."""
+    rest = mx.broadcast_to((mx.arange(20) > 0)[:, None], (1, 1, 20, 8)).astype(mx.float16)
+    return program(mx.ones((3, 1, 8), mx.float16), 1 - rest, 60000 * rest, [0], 20, 18 / 8)
+
+
 @known.probe()
 def metal_first_page(program):
     """Page 0 of the pool is the request's only one."""
@@ -92,6 +99,14 @@ known.change(
     ("scale[0] * float(query[from + d])", "float(T(scale[0]) * query[from + d])"),
     fact="queries are scaled in their own type and converted to float32 afterwards",
     question="In float16, what is 300 * 300?",
+)
+known.change(
+    "weights-in-T",
+    ("threadgroup float weights[16][32];", "threadgroup T weights[16][32];"),
+    ("weights[row][lane] = weight;", "weights[row][lane] = T(weight);"),
+    ("weights[simdgroup + 4 * r][k] * number", "float(weights[simdgroup + 4 * r][k]) * number"),
+    fact="the weights are rounded to the dtype of the queries before they are multiplied by the values",
+    question="What is exp(-18), and what is it in float16?",
 )
 known.change(
     "table-ignored",
