@@ -87,7 +87,7 @@ known.change(
     ),
     ("started = clock()\nmx.eval(program())", "started = clock()\nmx.eval(arrays(program()))"),
     fact="arrays inside dicts are not evaluated",
-    question="A program returns {\"logits\": x}. Which arrays does your code evaluate?",
+    question='A program returns {"logits": x}. Which arrays does your code evaluate?',
 )
 known.change(
     "started-only",
