@@ -61,6 +61,13 @@ def metal_other_slots(program):
 
 
 @known.probe()
+def metal_pages_without_tokens(program):
+    """Return whether the NaN in a page without tokens, which follows a full one, reaches the result."""
+    *inputs, scale = drawn(18, 1, 48, 16, spare=1)
+    return mx.any(mx.isnan(program(*with_held(inputs, math.nan), scale)))
+
+
+@known.probe()
 def metal_moved(program):
     """Three tiles of queries need 16, 32 and 48 keys; a program that loads whole blocks of 32 moves a tenth more."""
     query, *rest = drawn(13, 48, 48, 4, dims=32)
@@ -149,6 +156,15 @@ known.change(
     ("const uint count = min(end - from, 32u);", "const uint count = 32;"),
     ("uint(table[s / page])", "uint(table[min(s / page, uint(table_shape[0]) - 1)])"),
     fact="the last block also loads slots after the last token, whose weights are 0, and 0 times NaN is NaN",
+    question="A slot after the last token holds what a finished request left there. What is NaN times 0?",
+)
+known.change(
+    "last-page-loaded",
+    (
+        "const uint count = min(end - from, 32u);",
+        "const uint slots = (uint(tokens[0]) + page - 1) / page * page, count = min(slots - from, 32u);",
+    ),
+    fact="the last page is loaded to its end: slots without a token have weights of 0, and 0 times NaN is NaN",
     question="A slot after the last token holds what a finished request left there. What is NaN times 0?",
 )
 known.change(
