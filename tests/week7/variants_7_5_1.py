@@ -189,6 +189,15 @@ known.change(
     question="The run goes on, and is killed again later. What does the next process find after the intent?",
 )
 known.change(
+    "recovery-not-recorded",
+    (
+        "return self._recorded(partial(self._recover, tool, recovery, intent))",
+        "return self._recover(tool, recovery, intent)",
+    ),
+    fact="the outcome of a recovered call is not recorded",
+    question="The run goes on, and is killed again later. What does the next process find after the intent?",
+)
+known.change(
     "journal-alone",
     ("if content is not None and digest(content) == entry.after:", "if content is not None:"),
     fact="a write counts as made as soon as its step is in the journal",
@@ -217,17 +226,6 @@ known.change(
     ("if not fits:", "if False:"),
     fact="an entry that does not fit the call is used all the same",
     question="The log is that of a run with other tools. Whose results does the model read?",
-)
-
-
-known.change(
-    "arguments-not-compared",
-    (
-        'fits = json.dumps([entry["call"], entry["arguments"]]) == json.dumps([name, arguments])',
-        'fits = entry["call"] == name',
-    ),
-    fact="a recorded call of the same tool is replayed even if its arguments are different",
-    question="The log has the result of reading a.py, and the run now reads b.py. What does the model see?",
 )
 
 
