@@ -91,6 +91,12 @@ known.change(
     question="Which ranks know the loss after the last backward pass, and which must return it?",
 )
 known.change(
+    "loss-averaged-over-ranks",
+    ("group.all_sum(loss)", "group.all_sum(loss) / group.size"),
+    fact="the loss is divided by the number of ranks",
+    question="How many ranks compute a loss? What do the others add to the sum?",
+)
+known.change(
     "last-micro-batch-alone",
     ("sums = {name: total + grads[name] for name, total in sums.items()}", "sums = grads"),
     fact="the gradients are those of the last micro-batch instead of the sum over all",
