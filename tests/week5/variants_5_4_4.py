@@ -83,15 +83,6 @@ known.change(
     question="Your losses rise with the size. What does the law say with A below 0, and what does the docstring allow?",
 )  # fmt: skip
 known.change(
-    "slope-cut-off",
-    ("A = np.maximum(0.0, (centered * y).sum(axis=1) / np.square(centered).sum(axis=1))",
-     "A = (centered * y).sum(axis=1) / np.square(centered).sum(axis=1)"),
-    ("A, E = np.where(E < 0, through_origin, A), np.maximum(0.0, E)",
-     "A, E = np.maximum(0.0, np.where(E < 0, through_origin, A)), np.maximum(0.0, E)"),
-    fact="a negative A is set to 0, but E stays the intercept of the other line",
-    question="With A at 0, the law is a constant. Which constant has the least squared error?",
-)  # fmt: skip
-known.change(
     "both-cut-off",
     ("A = np.maximum(0.0, (centered * y).sum(axis=1) / np.square(centered).sum(axis=1))",
      "A = (centered * y).sum(axis=1) / np.square(centered).sum(axis=1)"),
@@ -137,6 +128,12 @@ known.change(
     fact="one generator draws the residuals of all resamples",
     question="Which numbers does resample 3 draw if it is the only one you compute?",
 )  # fmt: skip
+known.change(
+    "seed-plus-i",
+    ("np.random.default_rng([seed, i]).integers(n.size", "np.random.default_rng(seed + i).integers(n.size"),
+    fact="resample i is drawn with the seed seed + i instead of [seed, i]",
+    question="Which residuals does resample 1 of seed 0 draw, and which does resample 0 of seed 1?",
+)
 known.change(
     "residuals-negated",
     (RESIDUALS, "residuals = fitted - y"),
