@@ -134,10 +134,10 @@ known.change(
     question="What comes before KV head 1 within a page?",
 )
 known.change(
-    "head-by-head",
-    (PLACE, "(uint(table[s / page]) * kv_heads * page + shared + s % page) * dims"),
-    fact="KV head h starts h tokens after the start of its page",
-    question="A page is kv_heads x page_size x D. How far apart do two of its heads start?",
+    "token-by-token",
+    (PLACE, "((uint(table[s / page]) * page + s % page) * kv_heads + shared) * dims"),
+    fact="a page is indexed as page_size x kv_heads x D, but here it is kv_heads x page_size x D",
+    question="In a page of kv_heads x page_size x D, how far apart are two tokens of one head?",
 )
 known.change(
     "heads-dealt-out",
@@ -193,7 +193,8 @@ known.change(
 known.change(
     "query-by-head",
     ("(min(first + row, length - 1) * heads + head) * dims", "(head * length + min(first + row, length - 1)) * dims"),
-    fact="queries are indexed as heads x L x D, as on day 7 of week 2, but here they are L x heads x D",
+    ("out[(row * heads + head) * dims", "out[(head * length + row) * dims"),
+    fact="queries and output are indexed as heads x L x D, as on day 7 of week 2, but here they are L x heads x D",
     question="In an array L x heads x D, how far apart are query 0 and query 1 of a head?",
 )
 known.change(
@@ -213,6 +214,12 @@ known.change(
     (TOTAL, TOTAL.replace(" * kept", "")),
     fact="the running sum of weights is not rescaled when the maximum score grows",
     question="Relative to which score are the weights in `total`?",
+)
+known.change(
+    "values-not-rescaled",
+    ("seen[r][part] *= kept;", ""),
+    fact="the accumulated values are not rescaled when the maximum score grows",
+    question="Relative to which score are the weights that went into `seen`?",
 )
 known.change(
     "hidden-is-zero",
