@@ -72,6 +72,24 @@ known.change(
     question="A model returns logits and caches. Which of them does your clock wait for?",
 )
 known.change(
+    "dicts-left-out",
+    (
+        "for _ in range(warm_up):\n    mx.eval(program())",
+        """
+        def arrays(tree):
+            if isinstance(tree, list | tuple):
+                return [array for item in tree for array in arrays(item)]
+            return [tree] if isinstance(tree, mx.array) else []
+
+        for _ in range(warm_up):
+            mx.eval(arrays(program()))
+        """,
+    ),
+    ("started = clock()\nmx.eval(program())", "started = clock()\nmx.eval(arrays(program()))"),
+    fact="arrays inside dicts are not evaluated",
+    question='A program returns {"logits": x}. Which arrays does your code evaluate?',
+)
+known.change(
     "started-only",
     ("started = clock()\nmx.eval(program())", "started = clock()\nmx.async_eval(program())"),
     fact="the timed region starts the work, but does not wait for it to finish",
@@ -95,6 +113,14 @@ known.change(
     ("len(taken) < least_runs", "len(taken) < least_runs + warm_up"),
     fact="the warm-up runs are timed and counted",
     question="A first run takes 64 s, five others 1 s each. What should the slowest be?",
+)
+known.change(
+    "warm-up-dropped-later",
+    ("for _ in range(warm_up):", "for _ in range(0):"),
+    ("len(taken) < least_runs", "len(taken) < warm_up + least_runs"),
+    ("return Timing(", "taken = taken[warm_up:]\nreturn Timing("),
+    fact="the warm-up runs are timed too and count toward least_seconds, and their times are dropped later",
+    question="A warm-up run takes 64 s, and least_seconds is 0.5. How much time do the other runs take in all?",
 )
 known.change(
     "warm-up-counted",

@@ -91,6 +91,18 @@ known.change(
     question="How many x values does a block use?",
 )
 known.change(
+    "x-as-far-as-the-words",
+    ("x.values.data() + block * BLOCK", "x.values.data() + block * LANES"),
+    fact="the x values of block b start at b * LANES, as its words do",
+    question="How many words does a block have, and how many x values?",
+)
+known.change(
+    "x-from-the-digit",
+    ("load(values + digit * LANES)", "load(values + digit)"),
+    fact="the x values of digit d start at index d of their block",
+    question="Digit 0 uses the first LANES x values of a block. Where do those of digit 1 start?",
+)
+known.change(
     "higher-bits-kept",
     (" & 15", ""),
     fact="the bits above a weight's own four are kept",

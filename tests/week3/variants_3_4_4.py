@@ -26,6 +26,13 @@ def metal_scaled_out_of_half(program):
     return program(query, keys, values, table, tokens, 1024.0)
 
 
+@known.probe(mx.float16)
+def metal_small_weights(program):
+    """Return float16 output for large values with a weight of exp(-18), which float16 rounds to 0."""
+    rest = mx.broadcast_to((mx.arange(20) > 0)[:, None], (1, 1, 20, 8)).astype(mx.float16)
+    return program(mx.ones((3, 1, 8), mx.float16), 1 - rest, 60000 * rest, [0], 20, 18 / 8)
+
+
 @known.probe()
 def metal_first_page(program):
     """Page 0 of the pool is the request's only one."""
@@ -50,6 +57,13 @@ def metal_scores_far_below_zero(program):
 def metal_other_slots(program):
     """Return whether the NaN in slots of other requests reaches the result."""
     *inputs, scale = drawn(16, 1, 37, 16)
+    return mx.any(mx.isnan(program(*with_held(inputs, math.nan), scale)))
+
+
+@known.probe()
+def metal_pages_without_tokens(program):
+    """Return whether the NaN in a page without tokens, which follows a full one, reaches the result."""
+    *inputs, scale = drawn(18, 1, 48, 16, spare=1)
     return mx.any(mx.isnan(program(*with_held(inputs, math.nan), scale)))
 
 
@@ -94,6 +108,14 @@ known.change(
     question="In float16, what is 300 * 300?",
 )
 known.change(
+    "weights-in-T",
+    ("threadgroup float weights[16][32];", "threadgroup T weights[16][32];"),
+    ("weights[row][lane] = weight;", "weights[row][lane] = T(weight);"),
+    ("weights[simdgroup + 4 * r][k] * number", "float(weights[simdgroup + 4 * r][k]) * number"),
+    fact="the weights are rounded to the dtype of the queries before they are multiplied by the values",
+    question="What is exp(-18), and what is it in float16?",
+)
+known.change(
     "table-ignored",
     ("uint(table[s / page])", "s / page"),
     fact="the first pages of the pool are read in pool order, not those of the block table",
@@ -112,10 +134,10 @@ known.change(
     question="What comes before KV head 1 within a page?",
 )
 known.change(
-    "head-by-head",
-    (PLACE, "(uint(table[s / page]) * kv_heads * page + shared + s % page) * dims"),
-    fact="KV head h starts h tokens after the start of its page",
-    question="A page is kv_heads x page_size x D. How far apart do two of its heads start?",
+    "token-by-token",
+    (PLACE, "((uint(table[s / page]) * page + s % page) * kv_heads + shared) * dims"),
+    fact="a page is indexed as page_size x kv_heads x D, but here it is kv_heads x page_size x D",
+    question="In a page of kv_heads x page_size x D, how far apart are two tokens of one head?",
 )
 known.change(
     "heads-dealt-out",
@@ -134,6 +156,15 @@ known.change(
     ("const uint count = min(end - from, 32u);", "const uint count = 32;"),
     ("uint(table[s / page])", "uint(table[min(s / page, uint(table_shape[0]) - 1)])"),
     fact="the last block also loads slots after the last token, whose weights are 0, and 0 times NaN is NaN",
+    question="A slot after the last token holds what a finished request left there. What is NaN times 0?",
+)
+known.change(
+    "last-page-loaded",
+    (
+        "const uint count = min(end - from, 32u);",
+        "const uint slots = (uint(tokens[0]) + page - 1) / page * page, count = min(slots - from, 32u);",
+    ),
+    fact="the last page is loaded to its end: slots without a token have weights of 0, and 0 times NaN is NaN",
     question="A slot after the last token holds what a finished request left there. What is NaN times 0?",
 )
 known.change(
@@ -162,7 +193,8 @@ known.change(
 known.change(
     "query-by-head",
     ("(min(first + row, length - 1) * heads + head) * dims", "(head * length + min(first + row, length - 1)) * dims"),
-    fact="queries are indexed as heads x L x D, as on day 7 of week 2, but here they are L x heads x D",
+    ("out[(row * heads + head) * dims", "out[(head * length + row) * dims"),
+    fact="queries and output are indexed as heads x L x D, as on day 7 of week 2, but here they are L x heads x D",
     question="In an array L x heads x D, how far apart are query 0 and query 1 of a head?",
 )
 known.change(
@@ -182,6 +214,12 @@ known.change(
     (TOTAL, TOTAL.replace(" * kept", "")),
     fact="the running sum of weights is not rescaled when the maximum score grows",
     question="Relative to which score are the weights in `total`?",
+)
+known.change(
+    "values-not-rescaled",
+    ("seen[r][part] *= kept;", ""),
+    fact="the accumulated values are not rescaled when the maximum score grows",
+    question="Relative to which score are the weights that went into `seen`?",
 )
 known.change(
     "hidden-is-zero",

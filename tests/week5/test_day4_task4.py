@@ -98,6 +98,12 @@ def test_task_4_scaling_resamples(seed):
     agrees(predictions, predictions64, losses, SIZES, (1e4, 1e6, 1e7), 4, seed, seed=7)
 
 
+def test_task_4_scaling_resamples_without_entropy():
+    """A law with E = 0: its residuals do not add up to 0, and are resampled as they are."""
+    losses = mx.array([30 * n**-0.3 - 0.1 for n in SIZES])
+    agrees(predictions, predictions64, losses, SIZES, (1e4, 1e6, 1e7), 4, seed=11)
+
+
 def test_task_4_scaling_resamples_of_an_exact_law():
     """No residuals: all resampled laws are the law."""
     losses = [1.5 + 20 * n**-0.3 for n in SIZES]

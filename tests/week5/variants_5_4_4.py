@@ -83,6 +83,14 @@ known.change(
     question="Your losses rise with the size. What does the law say with A below 0, and what does the docstring allow?",
 )  # fmt: skip
 known.change(
+    "both-cut-off",
+    ("A = np.maximum(0.0, (centered * y).sum(axis=1) / np.square(centered).sum(axis=1))",
+     "A = (centered * y).sum(axis=1) / np.square(centered).sum(axis=1)"),
+    ("A, E = np.where(E < 0, through_origin, A), np.maximum(0.0, E)", "A, E = np.maximum(0.0, A), np.maximum(0.0, E)"),
+    fact="negative numbers of the best line are set to 0, and the other number stays as it was",
+    question="You set a line's slope or its intercept to 0. Is the other number still the best one?",
+)  # fmt: skip
+known.change(
     "alpha-one",
     ("low, high = LOWEST, HIGHEST", "low, high = 1.0, 1.0 + 1e-9"),
     fact="alpha is fixed at 1",
@@ -121,6 +129,12 @@ known.change(
     question="Which numbers does resample 3 draw if it is the only one you compute?",
 )  # fmt: skip
 known.change(
+    "seed-plus-i",
+    ("np.random.default_rng([seed, i]).integers(n.size", "np.random.default_rng(seed + i).integers(n.size"),
+    fact="resample i is drawn with the seed seed + i instead of [seed, i]",
+    question="Which residuals does resample 1 of seed 0 draw, and which does resample 0 of seed 1?",
+)
+known.change(
     "residuals-negated",
     (RESIDUALS, "residuals = fitted - y"),
     fact="the residuals have the other sign: the law minus the loss",
@@ -145,6 +159,32 @@ known.change(
     question="Through two points goes more than one curve with three unknowns. How many points do two runs of "
     "one size make?",
 )
+
+
+@known.wrong(
+    "line-through-logs",
+    fact="a straight line is fitted to the logarithms of the sizes and the losses, so E is 0",
+    question="Is log(E + A * N**-alpha) a linear function of log(N)? And which errors does the docstring square?",
+)
+def line_through_logs(sizes, losses, resamples=200, seed=0):
+    n, y = np.array(sizes, float), np.array(losses, float)
+    if n.shape != y.shape or len(set(sizes)) < 3 or (n <= 0).any():
+        least = min(sizes, default=0)
+        raise ValueError(
+            f"{len(n)} sizes, {len(set(sizes))} different, from {least}, {len(y)} losses: at least 3 are needed"
+        )
+    x = np.log(n)
+    centered = x - x.mean()
+
+    def fit(y):
+        slope = (centered * np.log(y)).sum() / np.square(centered).sum()
+        A = np.exp(np.log(y).mean() - slope * x.mean())
+        return ScalingLaw(0.0, float(A), float(min(max(-slope, 0.01), 2.0)))
+
+    law = fit(y)
+    fitted = np.array([law(size) for size in n])
+    draws = (np.random.default_rng([seed, i]).integers(n.size, size=n.size) for i in range(resamples))
+    return ScalingFit(law, tuple(fit(fitted + (y - fitted)[k]) for k in draws))
 
 
 @known.accepted("golden-section search with NumPy's least squares")

@@ -91,6 +91,12 @@ known.change(
     question="Which ranks know the loss after the last backward pass, and which must return it?",
 )
 known.change(
+    "loss-averaged-over-ranks",
+    ("group.all_sum(loss)", "group.all_sum(loss) / group.size"),
+    fact="the loss is divided by the number of ranks",
+    question="How many ranks compute a loss? What do the others add to the sum?",
+)
+known.change(
     "last-micro-batch-alone",
     ("sums = {name: total + grads[name] for name, total in sums.items()}", "sums = grads"),
     fact="the gradients are those of the last micro-batch instead of the sum over all",
@@ -101,6 +107,12 @@ known.change(
     ("max(1, sum(counts))", "sum(counts)"),
     fact="the total is 0 and divides if no target counts",
     question="Every row of a step is padding. What is 0 / 0, and what should the gradient be?",
+)
+known.change(
+    "nan-without-targets",
+    (SHARES, "shares = [mx.array(count) / mx.array(sum(counts)) for count in counts]"),
+    fact="the total is 0 and divides if no target counts, so that all becomes NaN",
+    question="Every row of a step is padding. What does MLX return for 0 / 0, and what should the gradient be?",
 )
 known.change(
     "gradient-sent-first",

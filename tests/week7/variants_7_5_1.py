@@ -61,7 +61,8 @@ def write(program, before, now, pushed, steps=0):
         except ValueError:
             result = "a ToolError"
         content = file.read_bytes() if file.exists() else None
-        return codes(result, done, content, len(journal), len(names(scene.w)), [*map(kind_of, disk.entries)])
+        kinds = ["error" if "error" in entry else kind_of(entry) for entry in disk.entries]  # any message will do
+        return codes(result, done, content, len(journal), len(names(scene.w)), kinds)
 
 
 def diverged(program, entry):
@@ -160,6 +161,41 @@ known.change(
     ),
     fact="a recovered call gets a second intent in the log",
     question="A third process replays this log. Which entry does it expect after the first intent?",
+)
+known.change(
+    "second-intent-of-a-repeat",
+    (
+        "return self._recorded(partial(self._recover, tool, recovery, intent))",
+        """
+        if recovery == "repeat":
+            self.append({"call": tool.name, "arguments": arguments, "steps": None})
+        return self._recorded(partial(self._recover, tool, recovery, intent))
+        """,
+    ),
+    fact="a call that is repeated gets a second intent in the log",
+    question="A third process replays this log. Which entry does it expect after the first intent?",
+)
+known.change(
+    "report-not-recorded",
+    (
+        "return self._recorded(partial(self._recover, tool, recovery, intent))",
+        """
+        if recovery == "report":
+            raise ToolError(INTERRUPTED)
+        return self._recorded(partial(self._recover, tool, recovery, intent))
+        """,
+    ),
+    fact="the report of an interrupted call is raised, but not recorded",
+    question="The run goes on, and is killed again later. What does the next process find after the intent?",
+)
+known.change(
+    "recovery-not-recorded",
+    (
+        "return self._recorded(partial(self._recover, tool, recovery, intent))",
+        "return self._recover(tool, recovery, intent)",
+    ),
+    fact="the outcome of a recovered call is not recorded",
+    question="The run goes on, and is killed again later. What does the next process find after the intent?",
 )
 known.change(
     "journal-alone",
