@@ -43,7 +43,7 @@ def test_the_split_and_the_permutation_are_the_solution_s(page):
 @pytest.mark.parametrize("_", range(3))
 def test_the_layouts_by_keyboard(page, _):
     widget = Widget(page, "fused-layouts")
-    assert "q3 is k0 and q4 is v0" in widget.said()
+    assert "q3 is k0, q4 is v0 and q5 is q3" in widget.said()
     widget.focus("[name=split]")
     assert widget.press("ArrowDown")["right"] == 10
     widget.focus("[name=stored]")

@@ -26,6 +26,7 @@ SENTENCES = (
 )
 LEVEL = 162.0  # pixels, from one vector of the stream to the next
 BEST = 4  # words a position, each with its probability
+NUMBERS = 3  # features of the stream whose values are shown
 
 
 def generated_parts() -> Parts:
@@ -130,6 +131,10 @@ def stream() -> str:
         f"The first {features} features of <code>dog</code> in layer {layer} of the course's model, all at the same "
         "scale: the residual stream in the gray band, and beside it what each branch adds."
     )
-    return canvas.figure(
-        "stream-1-5", "One layer: the residual stream, and two branches that add to it", about, caption
-    )
+    title = "One layer: the residual stream, and two branches that add to it"
+    x, h, y = (np.round(vector[:NUMBERS], 2) for vector in (before, between, after))
+    steps = {"x": x, "attention adds": h - x, "h": h, "the MLP adds": y - h, "x of the next layer": y}
+    rows = [[name, *(number(value, 2) for value in values)] for name, values in steps.items()]
+    caption_of = f"The first {NUMBERS} features of {SENTENCE.split()[-1]}"
+    heads = ["vector", *(f"feature {i}" for i in range(NUMBERS))]
+    return canvas.figure("stream-1-5", title, about, caption) + f"\n{table(caption_of, heads, rows)}\n"

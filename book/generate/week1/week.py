@@ -15,7 +15,7 @@ from tiny_llm_course.dev.book.drawing import Boxes, Canvas, at_both_widths, flow
 from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, WIDEST, width_of
 from tiny_llm_course.dev.book.html import element
 from tiny_llm_course.dev.book.parts import Parts
-from tiny_llm_course.paths import EMBEDDED_MODEL
+from tiny_llm_course.paths import BOOK, EMBEDDED_MODEL
 
 PROMPT = "Once upon a time"
 STORY = (
@@ -30,7 +30,16 @@ CELL, NUMBERS = 18.0, 4  # of the sentence's way: pixels of a square, and the nu
 
 def generated_parts() -> Parts:
     """Return the story and the figures."""
-    return {"story": story(), "weeks": weeks(), "way": way()}
+    return {"story": story(), "weeks": weeks(), "way": way(), "mistake": mistake()}
+
+
+def mistake() -> str:
+    """Return what `pdm run test` says of a mistake, without the failing case."""
+    lines = (BOOK / "transcripts" / "mask-before-scale.txt").read_text(encoding="utf-8").splitlines()
+    (failed,) = (line for line in lines if line.startswith("✗"))
+    (start,) = (i for i, line in enumerate(lines) if "Your output equals" in line)
+    said = [lines[0], failed, "    ...", *lines[start : start + 4]]
+    return "\n".join(["```text", *said, "```", ""])
 
 
 def way() -> str:
@@ -173,7 +182,7 @@ def weeks() -> str:
     about = f"A column from tokens to sampler, in which attention and the MLP add to the residual stream. {said}."
     caption = (
         "One layer of the model is shown, and all layers are alike. Attention and the MLP read the residual stream and "
-        f"add to it. {week_link(1)} builds all parts, and the numbers are the weeks that change a part: "
+        f"add to it. {week_link(1)} builds all parts. Beside each part are the weeks that extend it: "
         f"{', '.join(map(week_link, sorted({week for each in notes.values() for week, _ in each})))}."
     )
     return at_both_widths(draw).figure("weeks", "The engine, and what each week changes in it", about, caption)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.week1.reference_model import embedded_model
 
-from tiny_llm_course.dev.book.drawing import at_both_widths, bars
+from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, bars
 from tiny_llm_course.dev.book.html import element, table
 from tiny_llm_course.dev.book.measured import ROOFLINE, measured_on
 from tiny_llm_course.dev.book.parts import Parts
@@ -63,22 +63,27 @@ def _session(found: dict[str, Any]) -> str:
 
 
 def _boxes(found: dict[str, Any]) -> str:
-    """Draw the time of each box, and list its memory traffic and the time that the traffic alone would take."""
-    *boxes, (whole, size, taken) = found["rows"]
-    rest = taken - sum(ms for _, _, ms in boxes)
-    times = {name: ms for name, _, ms in boxes} | {"the rest": max(rest, 0.0)}
-    canvas = at_both_widths(lambda canvas: bars(canvas, times, lambda ms: f"{number(ms)} ms"))
-    lines = [("Box", "Traffic, KB", "Memory-bound time, ms", "Measured time, ms"), (":--", "--:", "--:", "--:")]
-    for name, moved, ms in [*boxes, ["the rest", 0, rest], [whole, size, taken]]:
-        lines.append((name, number(moved / 1e3), number(1e3 * moved / found["bandwidth"]), number(ms)))
-    told = "; ".join(f"{name}: {number(ms)} ms" for name, ms in times.items())
-    caption = (
-        "Each bar is the time of one box in all six layers, timed alone. “The rest” is the time of the whole step "
-        "minus the times of the boxes."
+    """Draw each box's share of the step's memory traffic and of its time."""
+    *boxes, (_, size, taken) = found["rows"]
+    boxes.append(["the rest", 0, max(taken - sum(ms for _, _, ms in boxes), 0.0)])
+    traffic = {name: 100 * moved / size for name, moved, _ in boxes}
+    times = {name: 100 * ms / taken for name, _, ms in boxes}
+    panels = {"share of the memory traffic": traffic, "share of the time": times}
+
+    def draw(canvas: Canvas) -> None:
+        for heading, shares in panels.items():
+            y = canvas.bottom + (14 if canvas.bottom else 0)
+            bars(canvas, shares, lambda share: f"{share:.1f} %", y=y, heading=heading, largest=max(traffic.values()))
+
+    about = "; ".join(
+        f"{name}: {traffic[name]:.1f} % of the traffic, {times[name]:.1f} % of the time" for name in times
     )
-    about = f"{told}. The whole step takes {number(taken)} ms."
-    figure = canvas.figure("boxes-2-2", "Time of each box in a decode step", about, caption)
-    return "\n".join([figure, *(f"| {' | '.join(row)} |" for row in lines), "", f"*{measured_on(found)}*", ""])
+    caption = (
+        "Each bar is one box in all six layers, timed alone. “The rest” is the time of the whole step minus the times "
+        "of the boxes."
+    )
+    figure = at_both_widths(draw).figure("boxes-2-2", "Each box of a decode step", f"{about}.", caption)
+    return "\n".join([figure, f"*{measured_on(found)}*", ""])
 
 
 def _widget(found: dict[str, Any]) -> str:

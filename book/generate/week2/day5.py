@@ -1,4 +1,4 @@
-"""Day 5's widget, the cache lines that a SIMD-group touches, and its figure, a row's squares reduced to one sum."""
+"""Day 5's widget, the cache lines that a SIMD-group touches; a row's squares reduced to one sum; memory banks."""
 
 import numpy as np
 from book.generate.week1.heads import SENTENCE, SHOWN, model, streams_of
@@ -13,13 +13,14 @@ LINE = 16  # float32 numbers in 64 bytes
 SHOWN_LINES = 8
 SIMDGROUPS = 2  # of a row's threadgroup
 CELL, GAP = 10.5, 26.0  # pixels
-WIDTH, LEVEL = 352.0, 26.0
+LEFT, WIDTH, LEVEL = 56.0, 312.0, 26.0
+STRIDES = 1, 2, 32, 33  # of the accesses to threadgroup memory
 
 
 def generated_parts() -> Parts:
-    """Return the widget, with the figure of two loads as its still, and the other figure."""
+    """Return the widget, with the figure of two loads as its still, and the other figures."""
     data = {"threads": LANES, "line": LINE}
-    return {"line-loads": element("line-loads", data, touched().rstrip()), "tree": tree()}
+    return {"line-loads": element("line-loads", data, touched().rstrip()), "tree": tree(), "banks": banks()}
 
 
 def touched() -> str:
@@ -59,29 +60,31 @@ def tree() -> str:
     token, threads = SENTENCE.split()[-1], LANES * SIMDGROUPS
     sums = np.square(row).reshape(-1, threads).sum(axis=0)
     canvas, y, level = Canvas(), 0.0, sums
-    canvas.text(0, FONT, f"{len(row)} squares, {len(row) // threads} for each of {threads} threads", "small")
+    canvas.text(LEFT, FONT, f"{len(row)} squares, {len(row) // threads} for each of {threads} threads", "small")
     y += FONT + 8
     while True:
         step, top = WIDTH / len(level), float(level.max())
         for i, value in enumerate(level):
             height = (LEVEL - 6) * float(value) / top
-            canvas.rect(i * step + 0.6, y + LEVEL - 6 - height, step - 1.2, height, "fill role-stream")
-        canvas.path([(0, y + LEVEL - 5), (WIDTH, y + LEVEL - 5)], "axis")
+            canvas.rect(LEFT + i * step + 0.6, y + LEVEL - 6 - height, step - 1.2, height, "fill role-stream")
+        canvas.path([(LEFT, y + LEVEL - 5), (LEFT + WIDTH, y + LEVEL - 5)], "axis")
+        canvas.text(LEFT - 6, y + LEVEL - 8, f"{len(level)} sums", "small", "end")
         y += LEVEL
         if len(level) == SIMDGROUPS:
             break
         level = level.reshape(-1, 2).sum(axis=1)
     for i, value in enumerate(level):
         words = f"SIMD-group {i}: {value:.1f}"
-        canvas.text((i + 0.5) * WIDTH / SIMDGROUPS, y + SMALL - 2, words, "small", "middle")
+        canvas.text(LEFT + (i + 0.5) * WIDTH / SIMDGROUPS, y + SMALL - 2, words, "small", "middle")
     y += SMALL + 12
-    canvas.path([(0, y), (96, y)], "line")
-    canvas.path([(WIDTH - 96, y), (WIDTH, y)], "line")
-    canvas.text(WIDTH / 2, y + 4, "threadgroup_barrier", "small mono", "middle")
+    middle = LEFT + WIDTH / 2
+    canvas.path([(LEFT, y), (LEFT + 76, y)], "line")
+    canvas.path([(LEFT + WIDTH - 76, y), (LEFT + WIDTH, y)], "line")
+    canvas.text(middle, y + 4, "threadgroup_barrier", "small mono", "middle")
     total, eps = float(level.sum()), model().config["rms_norm_eps"]
     scale = (total / len(row) + eps) ** -0.5
-    canvas.text(WIDTH / 2, y + FONT + 12, f"total {total:.1f}, mean {total / len(row):.3f}", "", "middle")
-    canvas.text(WIDTH / 2, y + 2 * FONT + 18, f"1 / sqrt(mean + eps): {scale:.3f}", "strong", "middle")
+    canvas.text(middle, y + FONT + 12, f"total {total:.1f}, mean {total / len(row):.3f}", "", "middle")
+    canvas.text(middle, y + 2 * FONT + 18, f"1 / sqrt(mean + eps): {scale:.3f}", "strong", "middle")
     about = (
         f"Rows of bars: {threads} sums, then half as many in each row, down to two, which are "
         f"{' and '.join(f'{value:.1f}' for value in level)}. Below a barrier is their total, {total:.1f}."
@@ -94,3 +97,25 @@ def tree() -> str:
         "GPU."
     )
     return canvas.figure("tree-2-5", "Reduction of a row's squares to one sum", about, caption)
+
+
+def banks() -> str:
+    """Draw the banks that 32 threads access, for each stride."""
+    canvas, told = Canvas(), []
+    for i, stride in enumerate(STRIDES):
+        counts, y = np.bincount(np.arange(LANES) * stride % LANES, minlength=LANES), i * 42.0
+        rounds, used = int(counts.max()), np.count_nonzero(counts)
+        where = "1 bank" if used == 1 else f"{used} banks"
+        told.append(f"stride {stride}: {where}, {rounds} round{'s' * (rounds > 1)}")
+        canvas.text(0, y + SMALL, told[-1], "small strong")
+        for bank, count in enumerate(counts):
+            canvas.rect(bank * 11.0, y + SMALL + 6, 11.0, 14.0, "fill role-stream" if count else "axis")
+            if count:
+                canvas.rect(bank * 11.0, y + SMALL + 6, 11.0, 14.0, "frame")
+    canvas.text(0, canvas.bottom + SMALL + 2, "bank 0", "small")
+    canvas.text(LANES * 11.0, canvas.bottom - SMALL / 4, f"bank {LANES - 1}", "small", "end")
+    caption = (
+        f"The banks of the elements 0, s, 2s and so on up to {LANES - 1}s, which {LANES} threads access with stride s. "
+        "A filled box is a bank with at least one of the elements. Elements in the same bank are served in rounds."
+    )
+    return canvas.figure("banks-2-5", "The banks that 32 threads access", f"{'; '.join(told)}.", caption)

@@ -99,6 +99,7 @@ def timeline() -> str:
 
     def draw(canvas: Canvas) -> None:
         left, size = LEFT, (canvas.width - LEFT - 8) / len(steps)
+        canvas.text(0, SMALL, "step", "small")
         for page in range(PAGES):
             y = SMALL + 8 + page * ROW
             canvas.text(0, y + 14, f"page {page}", "small")

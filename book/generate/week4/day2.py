@@ -1,12 +1,12 @@
-"""Day 2's widget and figures: one token's fused vectors in both orders, and a row of weights after dropout."""
+"""Day 2's widget and figures: one token's fused vectors in both orders, a layer's heads, a row after dropout."""
 
 import numpy as np
-from book.generate.week1.heads import SENTENCE, SHOWN, example, model, streams_of
+from book.generate.week1.heads import SENTENCE, SHOWN, example, heads_of, model, streams_of
 from tests.week1.formulas import linear64, rms_norm64
 from tests.week4.formulas_day2 import places, stays64
 
 from tiny_llm_course.dev.book.drawing import Canvas, squares
-from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL
+from tiny_llm_course.dev.book.drawing.canvas import FONT, SMALL, width_of
 from tiny_llm_course.dev.book.html import element
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.testkit.rounding import Array64, to_float64
@@ -16,6 +16,7 @@ FEATURES = 6  # of each vector that are drawn
 WIDE, CELL = 36.0, 12.0  # pixels: of a vector, of a number
 RATE, CHANCES = 0.4, (1, 2, 3)  # of dropout, and the keys of three steps
 WEIGHT = 44.0  # pixels of a weight
+ACROSS, SIDE = 3, 18.0  # maps beside each other, and pixels of a weight in them
 
 
 def generated_parts() -> Parts:
@@ -24,6 +25,7 @@ def generated_parts() -> Parts:
     data = {"heads": heads, "kv": kv_heads, "vectors": (vectors[:, :FEATURES].round(4) + 0.0).tolist()}
     return {
         "orders": element("fused-layouts", data, orders().rstrip()),
+        "heads": maps(),
         "dropped": dropped(),
     }
 
@@ -67,6 +69,26 @@ def orders() -> str:
         "The vectors are the same, and only their order differs."
     )
     return canvas.figure("orders-4-2", "One token's queries, keys and values in two orders", about, caption)
+
+
+def maps() -> str:
+    """Draw the attention weights of the shown layer's heads."""
+    shown, canvas = heads_of(SENTENCE)[SHOWN[0]].weights, Canvas()
+    size, left = len(TOKENS) * SIDE, max(map(width_of, TOKENS)) + 8
+    for head, weights in enumerate(shown):
+        x, y = left + head % ACROSS * (size + 10), 20 + head // ACROSS * (size + 36)
+        canvas.text(x + size / 2, y - 6, f"head {head}", "small", "middle")
+        canvas.rect(x, y, size, size, "axis")
+        squares(canvas, x, y, np.where(weights < 0.05, 0, weights), SIDE, "weights", 1.0)
+        for i, token in enumerate(TOKENS if x == left else ()):
+            canvas.text(left - 6, y + (i + 0.5) * SIDE + 5, token, "", "end")
+    last = [", ".join(f"{token} {weight:.2f}" for token, weight in zip(TOKENS, w[-1], strict=True)) for w in shown]
+    about = "Last rows: " + "; ".join(f"head {head}: {row}" for head, row in enumerate(last)) + "."
+    caption = (
+        f"The heads of layer {SHOWN[0]} of the course's model. A row is a query and a column a key, with the tokens in "
+        "the same order. A full square is a weight of 1, and weights below 0.05 are left out."
+    )
+    return canvas.figure("heads-4-2", f"The heads of layer {SHOWN[0]} on the same sentence", about, caption)
 
 
 def dropped() -> str:

@@ -68,8 +68,8 @@
       this.$("#vectors").ariaLabel = `Stored: ${actual.join(", ")}. Split as: ${taken.join(", ")}.`;
       this.scaleText();
       this.figures([["vectors taken for what they are", `${right} of ${actual.length}`], ["permutation that converts the weight, one row per vector", `(${rows.join(", ")})`]]);
-      const wrong = taken.filter((name, i) => name[0] === "q" && actual[i][0] !== "q").map((name) => `${name} is ${actual[taken.indexOf(name)]}`);
-      const alike = right === actual.length ? "All vectors are what the code takes them for." : `Of the code's queries, ${wrong.join(" and ")}; the shape is the same.`;
+      const wrong = taken.flatMap((name, i) => (name[0] === "q" && actual[i] !== name ? [`${name} is ${actual[i]}`] : []));
+      const alike = right === actual.length ? "All vectors are what the code takes them for." : `Of the code's queries, ${new Intl.ListFormat("en-GB").format(wrong)}; the shape is the same.`;
       this.say(alike);
     }
   }
