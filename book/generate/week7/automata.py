@@ -95,7 +95,8 @@ def stacks_figure(name: str, title: str, texts: Sequence[Shown], caption: str) -
                         canvas.rect(left, y, box, HIGH, "ring" if k == len(rules) - 1 else "frame", 3)
                         canvas.text(left + box / 2, y + 15, rule, "small", "middle")
                 if len(stacks) > 1:
-                    canvas.rect(x, floor - (HIGH + GAP) * len(stacks[0]) - GAP, frame, (HIGH + GAP) * len(stacks[0]) + GAP, "grid", 4)
+                    high = (HIGH + GAP) * len(stacks[0]) + GAP
+                    canvas.rect(x, floor - high, frame, high, "grid", 4)
                 canvas.path([(x, floor), (x + frame, floor)], "line")
                 canvas.text(x + frame / 2, floor + FONT + 6, text, "small mono", "middle")
                 canvas.text(x + frame / 2, floor + 2 * FONT + 8, f"next: {follows}", "small", "middle")

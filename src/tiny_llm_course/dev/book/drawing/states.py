@@ -44,7 +44,7 @@ def states(
             _label(canvas, said, label, anchor)
         drawn.add((end, label))
     for name, (x, y) in middles.items():
-        wide, high = _width(name), HIGH if "\n" not in name else HIGH + SMALL
+        wide, high = _width(name), _height(name)
         if not name.startswith(" "):
             canvas.rect(x - wide / 2, y - high / 2, wide, high, "ring", 14)
         if name in lit:
@@ -62,28 +62,25 @@ def _way(
     (row, column), (goal, other) = cells[start], cells[end]
     (x, y), (u, v) = middles[start], middles[end]
     half, breadth = _width(start) / 2, _width(end) / 2
+    leave, enter = _height(start) / 2, _height(end) / 2
     if _passes(cells, cells[start], cells[end]):
         lane = top - LANE
-        return [(x, y - HIGH / 2), (x, lane), (u, lane), (u, v - HIGH / 2)], ((x + u) / 2, lane - 7), "middle"
+        return [(x, y - leave), (x, lane), (u, lane), (u, v - enter)], ((x + u) / 2, lane - 7), "middle"
+    side, down = 1 if u > x else -1, 1 if v > y else -1
     if row == goal:
-        side = 1 if u > x else -1
-        level = y - both * side
-        return [(x + half * side, level), (u - breadth * side, level)], (
-            ((x + half * side + u - breadth * side) / 2, level - 6 if side > 0 else level + SMALL + 4)
-        ), "middle"
-    down = 1 if v > y else -1
+        level, ends = y - both * side, (x + half * side, u - breadth * side)
+        said = sum(ends) / 2, level - 6 if side > 0 or not both else level + SMALL + 4
+        return [(ends[0], level), (ends[1], level)], said, "middle"
     if column == other:
         across = x - both * down
         anchor = "end" if both and down > 0 else "start"
-        return [(across, y + HIGH / 2 * down), (across, v - HIGH / 2 * down)], (
-            (across + (-6 if anchor == "end" else 6), (y + v) / 2 + SMALL / 3)
-        ), anchor
-    side = 1 if u > x else -1
+        said = across + (-6 if anchor == "end" else 6), (y + v) / 2 + SMALL / 3
+        return [(across, y + leave * down), (across, v - enter * down)], said, anchor
     if (goal, column) not in cells.values():  # down or up first
-        end_x = u - breadth * side
-        return [(x, y + HIGH / 2 * down), (x, v), (end_x, v)], ((x + end_x) / 2, v - 6), "middle"
-    start_x = x + half * side
-    return [(start_x, y), (u, y), (u, v - HIGH / 2 * down)], ((start_x + u) / 2, y - 6), "middle"
+        far = u - breadth * side
+        return [(x, y + leave * down), (x, v), (far, v)], ((x + far) / 2, v - 6), "middle"
+    near = x + half * side
+    return [(near, y), (u, y), (u, v - enter * down)], ((near + u) / 2, y - 6), "middle"
 
 
 def _passes(cells: dict[str, Cell], start: Cell, end: Cell) -> bool:
@@ -104,3 +101,7 @@ def _label(canvas: Canvas, place: Point, label: str, anchor: str) -> None:
 def _width(name: str) -> float:
     first, *others = name.strip().split("\n")
     return max(HIGH, width_of(first) + 18, *(width_of(words, SMALL) + 16 for words in others))
+
+
+def _height(name: str) -> float:
+    return HIGH + (SMALL + 2) * name.count("\n")
