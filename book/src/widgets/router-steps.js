@@ -37,8 +37,8 @@
           .inside { text-anchor: middle; }
           #hatch path { stroke: var(--fg, #000); opacity: 0.55; }
           rect.dead { fill: url(#hatch); stroke: none; }
+          rect.ground { stroke: none; }
           i.dead { border: 0; background: repeating-linear-gradient(45deg, transparent 0 3px, var(--line) 3px 5px); }
-          .lane { stroke: var(--line); }
           .now { stroke: var(--fg, #000); stroke-dasharray: 2 2; }
           .legend i { border: 2px solid var(--role); }
           .legend .p { background: var(--role); }
@@ -142,12 +142,13 @@
         if (ended) marks.push(`<circle class="x" cx="${x(to)}" cy="${y + 7.5}" r="6"/><path class="x" d="M${x(to) - 2.5} ${y + 5}l5 5m0-5l-5 5"/>`);
         const [begin, until] = [x(first < 0 ? to : first), x(to)];
         const inside = until - begin > 17;
-        const name = `<text class="turn${inside ? " inside" : ""}" x="${(inside ? (begin + until) / 2 : until + (ended ? 8 : 2)).toFixed(1)}" y="${y + 7.5}">${escape(this.data.names[user])}${turn + 1}</text>`;
+        const ground = ended ? `<rect class="ground" x="${until.toFixed(1)}" y="${y + 1}" width="26" height="${ROW - 3}"/>` : "";
+        const name = `${ground}<text class="turn${inside ? " inside" : ""}" x="${(inside ? (begin + until) / 2 : until + (ended ? 8 : 2)).toFixed(1)}" y="${y + 7.5}">${escape(this.data.names[user])}${turn + 1}</text>`;
         return `${box(from, first < 0 ? to : first, "p")}${first < 0 ? "" : box(first, to, "")}${name}`;
       });
       const drawn = [policy, 1 - policy].flatMap((other, i) => [
         `<text x="0" y="${i * high + 11}" class="name">${escape(this.data.policies[other])}</text>`,
-        ...[0, 1].map((replica) => `<text x="${LEFT - 6}" y="${top(i, replica) + (users * ROW) / 2 + 4}" text-anchor="end">replica ${replica + 1}</text><path class="lane" d="M${LEFT} ${top(i, replica) + users * ROW + 1}H${LEFT + WIDE}"/>`),
+        ...[0, 1].map((replica) => `<text x="${LEFT - 6}" y="${top(i, replica) + (users * ROW) / 2 + 4}" text-anchor="end">replica ${replica + 1}</text><path class="axis" d="M${LEFT} ${top(i, replica) + users * ROW + 1}H${LEFT + WIDE}"/>`),
         shown ? `<rect class="dead" x="${x(4 * killed).toFixed(1)}" y="${top(i, victim)}" width="${(x(4 * killed + this.data.restart) - x(4 * killed)).toFixed(1)}" height="${users * ROW}"/>` : "",
         ...blocks(other, i),
       ]);
