@@ -42,9 +42,10 @@ def dfa_figure(dfa: DFA) -> str:
         shown = [str(number) for number in range(len(numbers))]
         arrows = [(str(start), str(end), label) for start, end, label in transitions]
         if canvas.width <= WIDEST:  # the states in the middle are all alike
-            dots, left_out = " \N{HORIZONTAL ELLIPSIS}", set(shown[4:8])
+            dots = " \N{HORIZONTAL ELLIPSIS}"
+            merged = dict.fromkeys(shown[4:8], dots)
             shown = [*shown[:4], dots, *shown[8:]]
-            arrows = [(*(dots if end in left_out else end for end in each[:2]), each[2]) for each in arrows]
+            arrows = [(merged.get(start, start), merged.get(end, end), label) for start, end, label in arrows]
             arrows = [each for each in arrows if each[0] != each[1] and each[:2] != (dots, accepting[0])]
         states(canvas, [shown], arrows, lit=accepting)
 
