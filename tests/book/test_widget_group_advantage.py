@@ -33,6 +33,8 @@ def test_advantages_and_gains(page):
 def test_a_group_by_keyboard(page, _):
     widget = Widget(page, "group-advantage")
     start = widget.state()
+    assert start["chosen"] == 6
+    widget.change(chosen=0)
     widget.focus("#equal")
     assert set(widget.press("Enter")["advantages"]) == {0}
     widget.focus("#r0")

@@ -31,8 +31,8 @@ def test_orders_that_hang(page):
 def test_steps_by_keyboard(page):
     widget = Widget(page, "ring-steps")
     widget.focus("#next")
-    assert widget.press("Enter", "ArrowRight")["step"] == 2
-    assert widget.press("ArrowLeft")["step"] == 1
+    assert widget.press("Enter", "ArrowRight")["step"] == 3
+    assert widget.press("ArrowLeft")["step"] == 2
     widget.focus("[name=order]")
     assert widget.press("ArrowDown")["order"] == 1
     assert page.url == widget.address

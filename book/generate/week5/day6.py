@@ -15,6 +15,7 @@ import numpy as np
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths, lines
 from tiny_llm_course.dev.book.drawing.canvas import FONT, WIDEST
+from tiny_llm_course.dev.book.drawing.states import states
 from tiny_llm_course.dev.book.html import element, number, quotes, table
 from tiny_llm_course.dev.book.parts import Parts
 from tiny_llm_course.programs.packages import load_solution
@@ -37,6 +38,7 @@ def generated_parts() -> Parts:
     """Return the figures, the tables, the quotes and the widget."""
     return {
         "group": group(),
+        "loop": loop(),
         "pair": pair(),
         "pair-logprobs": pair_logprobs(),
         "gains": gains(),
@@ -105,6 +107,33 @@ def group() -> str:
     )
     about = f"Rewards and advantages of eight answers: {told}."
     return at_both_widths(draw).figure("group-5-6", "A group, its rewards and its advantages", about, caption)
+
+
+def loop() -> str:
+    """Draw a round of GRPO with the numbers of the recorded group."""
+    rewards, words = ([row[key] for row in completions()] for key in ("reward", "words"))
+    counts = [f"{rewards.count(reward)} of {reward:g}" for reward in sorted(set(rewards), reverse=True)]
+    apart = [number(a) for a in sorted({round(a, 4) for a in advantages()}, reverse=True)]
+    boxes = (
+        "policy\ntells stories",
+        f"{len(rewards)} answers\n{min(words)} to {max(words)} words",
+        f"advantages\n{' or '.join(apart)}",
+        f"rewards\n{', '.join(counts)}",
+    )
+    ways = [
+        (boxes[0], boxes[1], "sample"),
+        (boxes[1], boxes[3], "score"),
+        (
+            boxes[3],
+            boxes[2],
+            f"minus {number(float(np.mean(rewards)))},\nover {number(float(np.std(rewards, ddof=1)))}",
+        ),
+        (boxes[2], boxes[0], f"gradient: answer {CHOSEN + 1}\nmore likely, {REJECTED + 1} less"),
+    ]
+    canvas = at_both_widths(lambda canvas: states(canvas, [boxes[:2], boxes[2:]], ways, step=80))
+    about = "; ".join(f"{start} to {end}: {label}".replace("\n", " ") for start, end, label in ways)
+    caption = "A round of GRPO, with the numbers of the group above. The updated policy samples the next group."
+    return canvas.figure("loop-5-6", "A round of GRPO", about, caption)
 
 
 def shortened(text: str, limit: int = 300) -> str:
@@ -234,6 +263,6 @@ def group_advantage() -> str:
         [str(i + 1), f"{row['reward']:g}", number(a)]
         for i, (row, a) in enumerate(zip(completions(), advantages(), strict=True))
     ]
-    data = {"rewards": [row["reward"] for row in completions()], "eps": EPS, "clip": CLIP}
+    data = {"rewards": [row["reward"] for row in completions()], "eps": EPS, "clip": CLIP, "chosen": CHOSEN}
     head = ["answer", "reward", "advantage"]
     return element("group-advantage", data, table("The recorded group", head, rows))

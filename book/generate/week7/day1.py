@@ -1,11 +1,13 @@
 """Day 1's figure, tables and widget: a request for JSON, decoded with the masks of its grammar."""
 
+import copy
 import functools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from book.generate.week1.heads import model
+from book.generate.week7.automata import after, dfa_figure, stacks_figure
 from tests.week1.reference_model import model64
 
 from tiny_llm_course.dev.book.drawing import Canvas, at_both_widths
@@ -50,7 +52,14 @@ class Step:
 
 def generated_parts() -> Parts:
     """Return the figures and the widget."""
-    return {"steps": figure(), "trie": trie(), "grammar-steps": widget()}
+    return {
+        "steps": figure(),
+        "dfa": dfa_figure(compiled().pushdown.rules["#/properties/name"]),
+        "trie": trie(),
+        "stacks": stacks(),
+        "fork": fork(),
+        "grammar-steps": widget(),
+    }
 
 
 @functools.cache
@@ -60,11 +69,12 @@ def tokenizer() -> ByteLevelBPE:
 
 
 @functools.cache
-def compiled() -> Grammar:
-    """Return the grammar of SCHEMA over the model's vocabulary."""
-    words = tokenizer()
+def compiled(largest: int = 8) -> Grammar:
+    """Return the grammar of SCHEMA, with `largest` legs, over the model's vocabulary."""
+    words, schema = tokenizer(), copy.deepcopy(SCHEMA)
+    schema["properties"]["legs"]["maximum"] = largest
     trie = TokenTrie(words.token_bytes, LARGEST, {*words.special_tokens.values()})
-    return GrammarCompiler(trie, [words.special_tokens["<|im_end|>"]]).compile(SCHEMA)
+    return GrammarCompiler(trie, [words.special_tokens["<|im_end|>"]]).compile(schema)
 
 
 def shown(token: int) -> str:
@@ -170,6 +180,28 @@ def trie() -> str:
         "children of each node."
     )
     return at_both_widths(draw).figure("trie-7-1", "A walk of the trie", about, caption)
+
+
+def stacks() -> str:
+    """Draw the stack while the list of colors is read."""
+    colors = ('"colors":', '"colors":["b', '"colors":["blue"', '"colors":["blue"]')
+    shown = [after(compiled(), NAMES, '{"name":"Be","legs":2,' + text) for text in colors]
+    caption = (
+        "The stack of rules after more and more of a text. A call puts a rule on top, and the end of the rule removes "
+        "it. Below each text is what may follow."
+    )
+    return stacks_figure("stacks-7-1", "A stack of rules", shown, caption)
+
+
+def fork() -> str:
+    """Draw the stacks where an integer may continue or end."""
+    legs = ('"legs":', '"legs":1', '"legs":12')
+    shown = [after(compiled(12), NAMES, '{"name":"Be",' + text) for text in legs]
+    caption = (
+        "The stacks if up to 12 legs are allowed. After a 1, there are two: one on which the integer continues, and "
+        "one on which it has ended."
+    )
+    return stacks_figure("fork-7-1", "Two stacks at once", shown, caption)
 
 
 def widget() -> str:

@@ -1,5 +1,5 @@
 // <group-advantage>: the rewards of a group of answers, their advantages, and what a token of one of them gains.
-// Data: {rewards: [one for each answer], eps, clip}.
+// Data: {rewards: [one for each answer], eps, clip, chosen: the answer that the chapter follows}.
 "use strict";
 
 {
@@ -46,7 +46,7 @@
     start() {
       const { rewards } = this.data;
       const all = (values) => Object.fromEntries(values.map((value, i) => [`r${i}`, value]));
-      this.view = { ...all(rewards), chosen: 0, ratio: 1.5 };
+      this.view = { ...all(rewards), chosen: this.data.chosen, ratio: 1.5 };
       for (const name of Object.keys(this.view)) this.bind(name);
       this.$("#equal").onclick = () => this.change(all(rewards.map(() => 0.5)));
       this.$("#one").onclick = () => this.change(all(rewards.map((_, i) => Number(i === 0))));

@@ -10,7 +10,7 @@
     constructor() {
       super();
       this.label = "A reduce-scatter, then an all-gather, of four ranks on a ring";
-      this.view = { order: 0, step: 0 };
+      this.view = { order: 0, step: 1 };
     }
 
     get markup() {

@@ -1,12 +1,12 @@
 // <router-steps>: three conversations over two replicas, under both policies; a button kills a replica. The policy that is
-// chosen is at the top.
+// chosen is at the top. Requests that run at once have lanes of their replica: as many as its load.
 // Data: {names, policies, first, more, restart, runs: [{calm: attempts, kills: [[attempts]]}]} by policy, replica killed and
 // second. An attempt is [conversation, turn, replica, from, first token or -1, to, cached blocks, answered]: times are in
 // quarters of a second, a prompt has `first` + turn * `more` blocks of 16 tokens.
 "use strict";
 
 {
-  const [WIDE, LEFT, ROW, HEAD] = [360, 18, 30, 16];
+  const [WIDE, LEFT, ROW, HEAD, GAP] = [320, 58, 16, 16, 5];
   const { escape } = BookWidget;
 
   class RouterSteps extends BookWidget {
@@ -23,16 +23,22 @@
         ${BookWidget.stepBar("Next second")}
         <div class="sliders">${BookWidget.slider("second", "second", 0, 99)}</div>
         <div class="bar">${kill}<button type="button" id="undo">Undo the kill</button></div>
-        <svg viewBox="0 0 ${LEFT + WIDE} ${2 * (names.length * ROW + HEAD) + 24}" role="img" aria-labelledby="turns">
-          <title id="turns"></title><g></g></svg>
-        <p class="legend"><span><i class="r0 p"></i> replica 1 prefills</span><span><i class="r0"></i> decodes</span><span><i class="r1 p"></i> replica 2 prefills</span><span><i class="r1"></i> decodes</span><span>┃ kill, ⊗ its requests</span></p>
+        <svg viewBox="0 0 ${LEFT + WIDE} ${2 * this.high(names.length) + 24}" role="img" aria-labelledby="turns">
+          <title id="turns"></title><defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><path d="M0 0V6"/></pattern></defs><g></g></svg>
+        <p class="legend">${[...names].map((name, i) => `<span><i class="r${i} p"></i> ${escape(name)} prefills</span><span><i class="r${i}"></i> decodes</span>`).join("")}<span><i class="dead"></i> dead</span><span>⊗ ended by the kill</span></p>
         <dl class="figures"></dl>
         <style>
-          .r0 { --role: var(--links, #06c); } .r1 { --role: var(--second); }
+          .r0 { --role: var(--links, #06c); } .r1 { --role: var(--second); } .r2 { --role: var(--third); }
           rect { fill: var(--bg, #fff); stroke: var(--role); stroke-width: 1.4; }
           rect.p { fill: var(--role); }
           .x { fill: var(--bg, #fff); stroke: var(--fg, #000); stroke-width: 2; }
           .name { font-weight: 700; }
+          .turn { dominant-baseline: central; }
+          .inside { text-anchor: middle; }
+          #hatch path { stroke: var(--fg, #000); opacity: 0.55; }
+          rect.dead { fill: url(#hatch); stroke: none; }
+          rect.ground { stroke: none; }
+          i.dead { border: 0; background: repeating-linear-gradient(45deg, transparent 0 3px, var(--line) 3px 5px); }
           .now { stroke: var(--fg, #000); stroke-dasharray: 2 2; }
           .legend i { border: 2px solid var(--role); }
           .legend .p { background: var(--role); }
@@ -52,6 +58,22 @@
     kill(victim) {
       if (this.view.victim >= 0 || this.at < 1 || this.at > this.data.runs[0].kills[0].length) return;
       this.change({ victim, killed: this.at });
+    }
+
+    /** The height of one policy: two replicas with a lane for each user. */
+    high(users) {
+      return HEAD + 2 * (users * ROW + GAP);
+    }
+
+    /** Each attempt with its lane on its replica: the lowest that is free when it begins. */
+    static lanes(attempts) {
+      const placed = [];
+      for (const attempt of attempts) {
+        const [, , replica, from] = attempt;
+        const taken = placed.filter(([other]) => other[2] === replica && other[5] > from).map(([, lane]) => lane);
+        placed.push([attempt, [0, 1, 2].find((lane) => !taken.includes(lane))]);
+      }
+      return placed;
     }
 
     get run() {
@@ -107,21 +129,28 @@
       for (const n of [1, 2]) this.dim(`#kill-${n}`, victim >= 0 || at < 1 || at > this.data.runs[0].kills[0].length);
       this.dim("#undo", victim < 0);
       const x = (quarters) => LEFT + (Math.min(quarters / 4, at) / this.longest) * (WIDE - 14);
-      const high = this.data.names.length * ROW + HEAD;
-      const bottom = 2 * high + 8;
-      const marks = victim < 0 || at < killed ? [] : [`<path class="x" d="M${x(4 * killed).toFixed(1)} 0V${bottom}"/>`];
-      const bars = (other, top) => this.under(other).filter((attempt) => attempt[3] < 4 * at).map(([conversation, turn, replica, from, first, to, , whole]) => {
-        const y = top + conversation * ROW;
-        const box = (begin, until, kind) => until > begin && begin < 4 * at ? `<rect class="r${replica} ${kind}" x="${x(begin).toFixed(1)}" y="${y + 12}" width="${(x(until) - x(begin)).toFixed(1)}" height="11"/>` : "";
-        const [cx, cy] = [x(to), y + 17.5];
-        if (!whole && to <= 4 * at) marks.push(`<circle class="x" cx="${cx}" cy="${cy}" r="7"/><path class="x" d="M${cx - 3} ${cy - 3}l6 6m0-6l-6 6"/>`);
-        const shown = `<text x="${(x(from) + 1).toFixed(1)}" y="${y + 8}">${replica + 1}</text>`;
-        return `${shown}${box(from, first < 0 ? to : first, "p")}${first < 0 ? "" : box(first, to, "")}`;
+      const users = this.data.names.length;
+      const high = this.high(users);
+      const bottom = 2 * high;
+      const top = (i, replica) => i * high + HEAD + replica * (users * ROW + GAP);
+      const shown = victim >= 0 && at >= killed;
+      const marks = [];
+      const blocks = (other, i) => RouterSteps.lanes(this.under(other)).filter(([attempt]) => attempt[3] < 4 * at).map(([[user, turn, replica, from, first, to, , whole], lane]) => {
+        const y = top(i, replica) + lane * ROW;
+        const box = (begin, until, kind) => until > begin && begin < 4 * at ? `<rect class="r${user} ${kind}" x="${x(begin).toFixed(1)}" y="${y + 1}" width="${(x(until) - x(begin)).toFixed(1)}" height="${ROW - 3}"/>` : "";
+        const ended = !whole && to <= 4 * at;
+        if (ended) marks.push(`<circle class="x" cx="${x(to)}" cy="${y + 7.5}" r="6"/><path class="x" d="M${x(to) - 2.5} ${y + 5}l5 5m0-5l-5 5"/>`);
+        const [begin, until] = [x(first < 0 ? to : first), x(to)];
+        const inside = until - begin > 17;
+        const ground = ended ? `<rect class="ground" x="${until.toFixed(1)}" y="${y + 1}" width="26" height="${ROW - 3}"/>` : "";
+        const name = `${ground}<text class="turn${inside ? " inside" : ""}" x="${(inside ? (begin + until) / 2 : until + (ended ? 8 : 2)).toFixed(1)}" y="${y + 7.5}">${escape(this.data.names[user])}${turn + 1}</text>`;
+        return `${box(from, first < 0 ? to : first, "p")}${first < 0 ? "" : box(first, to, "")}${name}`;
       });
       const drawn = [policy, 1 - policy].flatMap((other, i) => [
         `<text x="0" y="${i * high + 11}" class="name">${escape(this.data.policies[other])}</text>`,
-        ...this.data.names.map((name, row) => `<text x="0" y="${i * high + HEAD + row * ROW + 22}">${escape(name)}</text>`),
-        ...bars(other, i * high + HEAD),
+        ...[0, 1].map((replica) => `<text x="${LEFT - 6}" y="${top(i, replica) + (users * ROW) / 2 + 4}" text-anchor="end">replica ${replica + 1}</text><path class="axis" d="M${LEFT} ${top(i, replica) + users * ROW + 1}H${LEFT + WIDE}"/>`),
+        shown ? `<rect class="dead" x="${x(4 * killed).toFixed(1)}" y="${top(i, victim)}" width="${(x(4 * killed + this.data.restart) - x(4 * killed)).toFixed(1)}" height="${users * ROW}"/>` : "",
+        ...blocks(other, i),
       ]);
       const scale = (time) => (LEFT + (time / this.longest) * (WIDE - 14)).toFixed(1);
       this.$("svg g").innerHTML = `${drawn.join("")}${marks.join("")}${BookWidget.ticks(this.longest, scale, bottom, " s").join("")}<path class="now" d="M${scale(at)} 0V${bottom}"/>`;
