@@ -93,7 +93,7 @@ def _drawn(found: Found, chart: Chart) -> str:
     where = ", ".join(map(number, across))
     name = f"measured-{found['day'].replace('.', '-')}"
     drawing = at_both_widths(draw)
-    caption = "Bars in pieces are too long to be drawn." if any(cut) else ""
+    caption = "A bar in pieces is longer than drawn." if any(cut) else ""
     return drawing.figure(name, found["title"], f"For {first} {where}. {about}.", caption)
 
 
