@@ -8,7 +8,7 @@ from tiny_llm.attention import scaled_dot_product_attention_grouped
 from tiny_llm_course.measuring.clock import Table, peak_memory, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "", ("K and V: KiB per token", "copied: slowdown"))
+CHART = ("bars", "", ("K and V: KiB per token", "shared: ms", "copied: slowdown"))
 
 H, D = 16, 128  # Qwen3-0.6B's
 

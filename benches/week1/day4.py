@@ -9,7 +9,11 @@ from tiny_llm.qwen3 import Qwen3MLP, Qwen3MultiHeadAttention
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("lines", "ms per token", ("MLP: ms per token", "attention: ms per token"))
+CHART = (
+    "lines",
+    "ms per token, ratio of attention to MLP",
+    ("MLP: ms per token", "attention: ms per token", "time ratio", "MAC ratio"),
+)
 
 E, H, H_KV, D, WIDTH = 256, 6, 2, 64, 576  # a layer of models/tiny-qwen3
 

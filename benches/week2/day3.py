@@ -19,7 +19,7 @@ from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "", ("KiB", "vs. float32: %"))
+CHART = ("bars", "", ("KiB", "vs. float32: %", "tokens/s"))
 
 
 class Counting(Quantized):

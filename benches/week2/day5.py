@@ -11,7 +11,7 @@ from tiny_llm_course.programs import kernels
 from tiny_llm_course.programs.launches import counted
 
 # What the book draws of the table.
-CHART = ("bars", "", ("KiB moved",))
+CHART = ("bars", "", ("minimum KiB", "KiB moved"))
 
 LINE = 64  # bytes per memory transaction
 COUNTED, TIMED = 16, 4096  # tokens

@@ -12,7 +12,7 @@ from tiny_llm_course.programs import kernels
 from tiny_llm_course.programs.launches import counted
 
 # What the book draws of the table.
-CHART = ("bars", "", ("KiB per token",))
+CHART = ("bars", "", ("KiB per token", "shared reads per product"))
 
 LINE = 64  # bytes per memory transaction
 OUTPUTS, INPUTS, GROUP_SIZE = 256, 576, 64  # `down_proj` of the embedded model: counted

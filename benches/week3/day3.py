@@ -17,7 +17,7 @@ from tiny_llm_course.engine.engine import find_model
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "", ("requests", "wasted: %"))
+CHART = ("bars", "", ("requests", "wasted: %", "ratio to dense cache"))
 
 RESERVED = 8  # arrays with capacity for the longest sequence: all layouts get as many bytes
 STEPS = 8  # per run, so that it is long enough to time

@@ -18,7 +18,7 @@ from tiny_llm_course.measuring.clock import Cell, Table, seconds
 from tiny_llm_course.paths import EMBEDDED_MODEL, MODELS
 
 # What the book draws of the table.
-CHART = ("bars", "speed-up, 1 is none", ("speed-up",))
+CHART = ("bars", "", ("step reduction", "step cost", "speed-up"))
 
 COUNT = 4  # tokens drafted
 SONG = "Row, row, row the boat. " * 4  # the model continues the repetition

@@ -10,7 +10,7 @@ from tiny_llm.fused_qkv.layouts import split_qkv
 from tiny_llm_course.measuring.clock import Program, Table, peak_memory, seconds
 
 # What the book draws of the table.
-CHART = ("lines", "MiB at the peak", ("yours: MiB", "MLX's: MiB"))
+CHART = ("lines", "speed-up, MiB at the peak", ("speed-up", "yours: MiB", "MLX's: MiB"))
 
 E, H, H_KV, D = 256, 6, 2, 64  # the embedded model's
 CALLS = 128  # single-token calls per run, so that it is long enough to time

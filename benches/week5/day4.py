@@ -9,7 +9,7 @@ from tiny_llm.training.model import initial_params, loss_function
 from tiny_llm_course.measuring.clock import Table, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "", ("peak: MiB",))
+CHART = ("bars", "", ("peak: MiB", "ms"))
 
 CONFIG = ModelConfig("qwen3", 64, 2, 176, 4, 2, 16, 512, 1e-6, 1e4, 128, True)
 ROWS, LENGTH = 16, 64

@@ -14,7 +14,7 @@ from tiny_llm.qwen3_cached.model import Qwen3CachedModel
 from tiny_llm_course.measuring.clock import Table, peak_memory, seconds
 
 # What the book draws of the table.
-CHART = ("bars", "peak memory of a training step", ("peak: MiB",))
+CHART = ("bars", "", ("moments: MiB", "peak: MiB", "step: ms"))
 
 ATTENTION, EVERY = ("q_proj", "k_proj", "v_proj", "o_proj"), ("gate_proj", "up_proj", "down_proj")
 

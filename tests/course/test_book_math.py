@@ -176,5 +176,5 @@ def test_signs_outside_code_are_typographic(text, shown):
         ("the x of Q, `N x L`, x A.T, A token x is", "the x of Q, `N x L`, x A.T, A token x is"),
     ],
 )
-def test_an_x_between_sizes_is_a_times_sign(text, shown):
-    assert with_signs(text) == shown.replace("*", "\N{MULTIPLICATION SIGN}")
+def test_an_x_between_sizes_is_a_times_sign_that_no_line_ends_with(text, shown):
+    assert with_signs(text) == shown.replace(" * ", "\u00a0\N{MULTIPLICATION SIGN}\u00a0")

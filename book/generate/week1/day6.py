@@ -14,7 +14,7 @@ from tiny_llm_course.paths import TESTS
 
 WORD = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}blue"
 WORDS, TEXTS = (
-    (" blue", "dog", " dogs", "ThatThat"),
+    (" dogs", " brown", "ThatThat"),
     ("a \N{DOG} \N{LATIN SMALL LETTER E WITH ACUTE}!", "日本", "\N{DOG}\N{DOG}"),
 )
 # What a step shows: boxes with something under each, those that matter now marked, and a sentence.

@@ -18,7 +18,7 @@ from tiny_llm_course.testkit.embedded import embedded_checkpoint
 from tiny_llm_course.testkit.variants import load_variants
 
 LENGTHS, SLOTS, PROMPT = (6, 2, 3, 4, 2, 1), 3, 5  # tokens of each text, and of "That is a blue dog"
-LEFT, ROW = 24.0, 20.0  # pixels
+LONGER, MORE = (2, 2, 2, 12) * 4, 4  # of the benchmark
 BROKEN = "3.1.1", "one-request-s-cache"
 # What the reader of the widget chooses; what day 2 and day 3 add, a token budget and pages, limits nothing here.
 CHOICES = (2, 3, 4, 5, 6)  # slots
@@ -31,27 +31,10 @@ def generated_parts() -> Parts:
     """Return the widget, and what a mistake does to two sequences."""
     return {
         "replay": replay.replay(SETTINGS, runs(), trace().rstrip(), LOAD),
+        "lengths": lengths(),
         "mixed": mixed(),
         "mixed-lines": mistake_diff(load_course().task(BROKEN[0]), BROKEN[1]),
     }
-
-
-def steps_of(static: bool) -> list[Any]:
-    """Return the results of `Scheduler.step` until all requests are finished."""
-    from tiny_llm_solution.serving.kv_cache import DenseKVCache
-    from tiny_llm_solution.serving.request import Request
-    from tiny_llm_solution.serving.scheduler import Scheduler
-
-    def any_token(chunks: list[Any], memory: Any) -> mx.array:
-        return mx.zeros((sum(chunk.num_logits for chunk in chunks), 2))
-
-    scheduler = Scheduler(any_token, DenseKVCache(1), max_num_seqs=SLOTS, static=static)
-    for length in LENGTHS:
-        scheduler.submit(Request([1] * PROMPT, length))
-    steps = []
-    while scheduler.running or scheduler.waiting:
-        steps.append(scheduler.step())
-    return steps
 
 
 def runs() -> dict[tuple[int, ...], replay.Run]:
@@ -60,57 +43,64 @@ def runs() -> dict[tuple[int, ...], replay.Run]:
 
 
 def trace() -> str:
-    """Draw a row for each request and a column for each step."""
-    found = {heading: steps_of(heading == "static") for heading in ("static", "continuous")}
-
-    def draw(canvas: Canvas) -> None:
-        level, across = 0.0, (canvas.width - LEFT - 4) / max(map(len, found.values()))
-        for heading, steps in found.items():
-            canvas.text(0, level + FONT, f"{heading}: {len(steps)} steps", "strong")
-            level += FONT + 8
-            for number in range(len(LENGTHS)):
-                canvas.text(LEFT - 10, level + 14, chr(65 + number), "", "end")
-                _row(canvas, steps, number, level, across, heading == "static")
-                level += ROW
-            canvas.path([(LEFT, level + 2), (LEFT + across * len(steps), level + 2)], "axis")
-            for column, step in enumerate(steps):
-                middle = LEFT + across * (column + 0.5)
-                canvas.text(middle, level + SMALL + 6, str(len(step.chunks)), "small", "middle")
-            level += SMALL + 22
-            canvas.text(LEFT, level, "slots in use, step by step", "small")
-            level += 20
-
-    used = {name: sum(len(step.chunks) for step in steps) for name, steps in found.items()}
-    assert len(set(used.values())) == 1
-    many, few = (len(found[name]) for name in ("static", "continuous"))
+    """Draw which request has which slot in each step."""
+    runs = both(LOAD, SLOTS)
+    many, few = map(len_of, runs.values())
     about = (
         f"Two timelines of six requests, A to F, with {', '.join(map(str, LENGTHS))} output tokens, in {SLOTS} slots. "
         f"Static batching takes {many} steps, and the slots of each batch empty one by one. Continuous batching takes "
         f"{few} steps, each with all slots in use."
     )
     caption = (
-        f"Six requests in {SLOTS} slots, recorded from <code>Scheduler.step</code>. Squares are prefills, which also "
-        f"yield the first token. Discs are decode steps, small dots are steps spent waiting, and rings are empty "
-        f"slots. Both runs generate the same {used['static']} tokens."
+        f"Six requests in {SLOTS} slots, recorded from <code>Scheduler.step</code>. Filled blocks are prefills, which "
+        f"also yield the first token, and outlined blocks are decode steps. Dotted blocks are empty slots: "
+        f"{SLOTS * many - sum(LENGTHS)} with static batching, {SLOTS * few - sum(LENGTHS)} with continuous batching."
     )
-    return at_both_widths(draw).figure("trace-3-1", "Static and continuous batching", about, caption)
+    return drawn(runs, LOAD, SLOTS).figure("trace-3-1", "Static and continuous batching", about, caption)
 
 
-def _row(canvas: Canvas, steps: list[Any], number: int, level: float, across: float, static: bool) -> None:
-    """Draw what a request does in each step: it waits, prefills, decodes, or has left its slot empty."""
-    begun = False
-    for column, step in enumerate(steps):
-        middle, height = LEFT + across * (column + 0.5), level + ROW / 2
-        own = [chunk for chunk in step.chunks if chunk.request.request_id == number]
-        if own and not begun:
-            canvas.rect(middle - 8, height - 7, 16, 14, "fill series-0", 2)
-        elif own:
-            canvas.circle(middle, height, 6, "fill series-0")
-        elif not begun:
-            canvas.circle(middle, height, 1.2, "dot")
-        elif static and any(chunk.request.request_id // SLOTS == number // SLOTS for chunk in step.chunks):
-            canvas.circle(middle, height, 6, "hollow")
-        begun = begun or bool(own)
+def lengths() -> str:
+    """Draw the requests of the benchmark."""
+    load = tuple((0, 1, length) for length in LONGER)
+    runs = both(load, MORE)
+    many, few = map(len_of, runs.values())
+    about = (
+        f"Two timelines of {len(load)} requests in {MORE} slots. Static batching takes {many} steps, in most of which "
+        f"three slots are empty. Continuous batching takes {few} steps."
+    )
+    caption = (
+        f"The benchmark's {len(load)} requests, A to P. The queue shows those that wait, or their number. Dotted "
+        f"blocks are empty slots: {MORE * many - sum(LONGER)} with static batching, {MORE * few - sum(LONGER)} with "
+        "continuous batching."
+    )
+    return drawn(runs, load, MORE).figure("lengths-3-1", "Requests of different lengths", about, caption)
+
+
+def both(load: replay.Load, slots: int) -> dict[str, replay.Run]:
+    """Return a load's runs with static and with continuous batching."""
+    return {name: replay.run(policy, slots, 512, 64, load) for policy, name in enumerate(("static", "continuous"))}
+
+
+def len_of(run: replay.Run) -> int:
+    """Return the number of steps."""
+    return len(run[1])
+
+
+def drawn(runs: dict[str, replay.Run], load: replay.Load, slots: int) -> Canvas:
+    """Draw a row for each slot and a column for each step, at both widths."""
+
+    def draw(canvas: Canvas) -> None:
+        level, across = 0.0, (canvas.width - replay.LEFT - 10) / max(map(len_of, runs.values()))
+        for heading, run in runs.items():
+            canvas.text(0, level + FONT, f"{heading}: {len_of(run)} steps", "strong")
+            level = replay.draw_lanes(canvas, run, load, slots, level + FONT + 6, across)
+            every = 1 if across > 16 else 12
+            for step in range(every, len_of(run) + 1, every):
+                x = replay.LEFT + across * (step - 0.5)
+                canvas.text(x, level + SMALL + 2, str(step), "small", "middle")
+            level += SMALL + 20
+
+    return at_both_widths(draw)
 
 
 def mixed() -> str:

@@ -62,17 +62,18 @@ def two_parts(split: Any) -> str:
 
 
 @quiz.measured(
-    "Which of these kernels moved the fewest bytes for a single token in our own run?",
-    right="matvec, 1 token",
-    why="It reads each word once, and x once for eight rows of W.",
+    "In our own run, the tiles move about as many bytes in all for one token as for 32. Why?",
+    right="A tile always loads 32 rows of x, whether there are 32 tokens or one.",
+    why="For one token, all of these rows are the same one. The weights are loaded once per tile in either case.",
     mistakes={
-        "thread per row, 1 token": "Each thread reads its row in order, but each load of a SIMD-group touches 32 rows, "
-        "and therefore 32 lines.",
-        "tiles, 1 token": "Tiles save memory traffic only for many tokens. A tile has 32 rows of x, and here, all of "
-        "them are filled with the same token.",
-        "matrices, 1 token": "Matrix instructions save arithmetic, not memory traffic. This kernel also fills tiles, "
-        "and wastes 31 of 32 rows.",
+        "It loads the weights again for each token.": "Then 32 tokens would take about 32 times as many bytes. A tile "
+        "loads the weights once for all of its rows.",
+        "Its threads access the same bank.": "Bank conflicts are in threadgroup memory, and `KiB per token` counts the "
+        "traffic of device memory.",
+        "It writes the unpacked weights to memory.": "It unpacks them into threadgroup memory, whose traffic is not "
+        "counted here.",
     },
 )
-def least_for_one(record: Record, kernel: str) -> str:
-    return kernel if record[kernel] else ""
+def as_many_in_all(record: Record, cause: str) -> str:
+    one, many = (n * float(record[f"tiles, {n} token{'s' * (n > 1)}"]["KiB per token"]) for n in (1, 32))
+    return cause if one < many < 1.05 * one else ""

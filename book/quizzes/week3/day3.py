@@ -78,16 +78,17 @@ def who_runs(preempt_until_reserved: Any) -> str:
 
 
 @quiz.measured(
-    "In our own run, which layout wastes no memory?",
-    right="pages of 1",
-    why="The last page is always full. But each token needs its own block-table entry, which attention has to look up, "
-    "so engines use larger pages all the same.",
+    "In our own run, pages of 4 or 1 tokens waste less memory than pages of 16. Why do no more requests fit?",
+    right="The memory that they save is less than the next request needs.",
+    why="Pages of 16 waste only about 2 % of the memory, and requests have up to 600 tokens.",
     mistakes={
-        "pages of 16": "This is the usual choice, but it wastes some memory: on average, 7.5 slots of the last page "
-        "are empty.",
-        "reserved, 2,048 slots": "An array has no half-empty last page, but a much larger part of it is empty, because "
-        "it is as long as the longest possible sequence.",
+        "The longer block tables take that memory.": "An entry has a few bytes, and the pool stores only keys and "
+        "values.",
+        "They slow the decode step down.": "Pages of one token do, but time does not limit how many requests fit.",
+        "Each request reserves its longest sequence.": "That is what the reserved arrays do. With pages, a request "
+        "takes only the pages that its tokens need.",
     },
 )
-def wastes_nothing(record: Record, row: str) -> str:
-    return row if "wasted: %" in record[row] else ""
+def no_more_fit(record: Record, cause: str) -> str:
+    fit, wasted = ([float(record[f"pages of {n}"][name]) for n in (16, 4, 1)] for name in ("requests", "wasted: %"))
+    return cause if len(set(fit)) == 1 and wasted == sorted(wasted, reverse=True) and round(wasted[0]) == 2 else ""

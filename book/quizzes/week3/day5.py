@@ -79,13 +79,18 @@ def tokens_found(memory: Any) -> str:
 
 
 @quiz.measured(
-    "The shared prefix of a prompt becomes eight times as long. Which of these figures from our own run grows least?",
-    right="prefix cache: ms",
-    why="The same number of tokens is computed, and only their attention has more keys to read.",
+    "In our own run, the shared prefix becomes eight times as long, and with the cache, TTFT grows by less than half. "
+    "Why does it grow at all?",
+    right="The request's own 16 tokens attend to more keys.",
+    why="Only these tokens are computed, but their attention reads the keys and values of the whole prefix.",
     mistakes={
-        "no cache: ms": "Every token of the prefix is computed again, so the time grows even faster than the prompt.",
-        "speed-up": "It grows about as fast as the prompt, because the time with the cache grows far more slowly.",
+        "Part of the prefix is computed again.": "The hit rate says otherwise: of 528 tokens, all but the request's "
+        "own 16 are found.",
+        "The pages of the prefix are copied.": "Nothing is copied: the request's block table lists the cached pages.",
+        "The request waits in the queue.": "Each request runs alone, so its TTFT includes no queueing.",
     },
 )
-def stays(record: Record, column: str) -> str:
-    return column if all(column in cells for cells in record.values()) else ""
+def grows_little(record: Record, cause: str) -> str:
+    short, long = (record[tokens] for tokens in ("64", "512"))
+    growth = float(long["prefix cache: ms"]) / float(short["prefix cache: ms"])
+    return cause if 1.2 < growth < 1.5 and round(float(long["hit rate: %"]), 1) == round(100 * 512 / 528, 1) else ""

@@ -81,15 +81,19 @@ def weight(layer: Any) -> str:
 
 
 @quiz.measured(
-    "MLA and GQA with two key-value heads cache the same number of bytes. In our own run, how many million FLOPs does "
-    "attention take per step with absorbed MLA?",
-    right="MLA, absorbed",
+    "Absorbed MLA and GQA with two key-value heads read the same number of bytes. Why does MLA take three times as "
+    "long in our own run?",
+    right="Its heads compute with whole entries, which are wider than GQA's keys and values.",
     why="Each of 16 heads scores entries of 256 elements and sums latents of 224. GQA uses keys and values of 64.",
     mistakes={
-        "GQA": "This assumes that equal bytes mean equal FLOPs. It is GQA's count: its heads use keys and values of "
-        "64 elements.",
-        "MLA, expanded": "That is the expanded form, which recomputes the keys and values of every token in each step.",
+        "It computes every head's keys and values.": "That is the expanded form, which takes about 50 times as long.",
+        "Its entries are rotated again in each step.": "An entry's positional part is cached after RoPE has been "
+        "applied.",
+        "Its latents are cached for each head.": "All heads share one latent, which is why the bytes are the same.",
     },
 )
-def operations(record: Record, row: str) -> str:
-    return f"{record[row]['attention: MFLOP']:,.0f}"
+def same_bytes(record: Record, cause: str) -> str:
+    mla, gqa, expanded = (record[row] for row in ("MLA, absorbed", "GQA", "MLA, expanded"))
+    slower, slowest = (float(a["step: ms"]) / float(b["step: ms"]) for a, b in ((mla, gqa), (expanded, mla)))
+    same = mla["cache read: MiB"] == gqa["cache read: MiB"]
+    return cause if same and 3 < slower < 3.5 and 45 < slowest < 55 else ""

@@ -59,19 +59,18 @@ def two_hands(yarn: Any) -> str:
 
 
 @quiz.measured(
-    "At eight times the training length, which of these methods stays closest to the baseline of independent pieces in "
-    "our run?",
-    right="YaRN",
-    why="Fast pairs keep their frequency, and slow pairs stay within the angles they have seen.",
+    "In our run, interpolation is worse than no scaling at eight times the training length. Why?",
+    right="The steps between neighboring positions are an eighth of those in training.",
+    why="All angles are within the known range, but pairs that tell neighbors apart now rotate too little between "
+    "them.",
     mistakes={
-        "unscaled": "RoPE does not extrapolate: 21 of 32 pairs leave the angles that they have seen in training.",
-        "interpolation": "All angles are within the known range, but the steps between neighbors are an eighth of "
-        "those in training.",
-        "NTK-aware": "The first pair is kept and the last is divided by 8, but the pairs in the middle are slowed too "
-        "little.",
+        "Its angles leave the range seen in training.": "That happens without scaling, to 21 of 32 pairs. Positions "
+        "divided by 8 stay within the range.",
+        "It slows only the fastest pairs.": "It slows all pairs by the same factor.",
+        "It lets a token attend to only 512 others.": "It changes angles and hides no keys. The baseline processes "
+        "pieces of 512 tokens.",
     },
 )
-def nearest_to_pieces(record: Record, column: str) -> str:
+def worse_than_unscaled(record: Record, cause: str) -> str:
     *_, last = record.values()
-    nearest = min(("unscaled", "interpolation", "NTK-aware", "YaRN"), key=lambda kind: float(last[kind]))
-    return column if (column == nearest) == (column == "YaRN") else ""
+    return cause if float(last["interpolation"]) > float(last["unscaled"]) else ""

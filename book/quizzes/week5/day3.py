@@ -58,18 +58,17 @@ def first_step(adamw: Any) -> str:
 
 
 @quiz.measured(
-    "In our run, which of the three mistakes has the highest loss at the end?",
-    right="decay in the gradient",
-    why="Decay that is divided by the root of v pulls weights with small gradients toward zero as fast as the "
-    "gradient moves them.",
+    "In our run, weight decay in the gradient ends with the highest loss of the three mistakes. Why does it harm?",
+    right="The decay is divided by the root of v, too.",
+    why="So weights with small gradients are pulled toward zero as fast as the gradient moves them.",
     mistakes={
-        "no bias correction": "All 60 steps are three to seven times too long. At this learning rate, that does "
-        "no harm: the run ends with the lowest loss.",
-        "clipped one by one": "AdamW divides each gradient by its own running magnitude, which undoes most of the "
-        "clipping.",
+        "The decay makes the first steps too long.": "The missing bias correction does that, and at this learning "
+        "rate, it does no harm.",
+        "The decay is applied twice.": "It is applied once, but before the division instead of after it.",
+        "The decay is scaled by the learning rate.": "So it is in AdamW, where it does no harm.",
     },
 )
-def worst_at_the_end(record: Record, column: str) -> str:
+def worst_at_the_end(record: Record, cause: str) -> str:
     *_, last = record.values()
     worst = max((name for name in last if name != "step"), key=lambda name: last[name])
-    return column if (column == worst) == (column == "decay in the gradient") else ""
+    return cause if worst == "decay in the gradient" else ""

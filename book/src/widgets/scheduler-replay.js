@@ -1,11 +1,12 @@
 // <scheduler-replay>: one load, recorded from the course's scheduler under many settings: two policies, step by step.
 // Data: {names, comes, settings: {name: [values]}, runs: {"0,1": number} by the chosen values' numbers, recorded:
-// [{states, tokens}], fixed}: a request's letters, one per step, as in the timeline (P prefills and yields a token), and
-// each step's tokens; a step takes `fixed` plus its tokens. With several, the reader chooses one.
+// [{states, stays, tokens}], fixed}: a request's letters, one per step, as in the timeline (P prefills and yields a
+// token), its stays in the batch, [slot, first step, last step], and each step's tokens; a step takes `fixed` plus its
+// tokens. With several, the reader chooses one.
 "use strict";
 
 {
-  const ROW = 16;
+  const [ROW, LEFT] = [19, 46];
   const { number } = BookWidget;
   const panel = (which) => `<p class="name" id="name-${which}"></p>
     <svg id="${which}" class="run" role="img" aria-labelledby="title-${which}"><title id="title-${which}"></title><g></g></svg>
@@ -28,16 +29,18 @@
         ${BookWidget.stepBar("Next step")}
         <div class="sliders">${BookWidget.slider("step", "step", 0, 100)}</div>
         ${panel("policy")}${panel("other")}
-        <p class="legend"><span><i class="p"></i> prefills</span><span><i class="d"></i> decodes</span><span><i class="w"></i> waits</span>${shared.pages ? "<span>✕ is preempted</span>" : ""}</p>
+        <p class="legend"><span><i class="p"></i> prefills</span><span><i class="d"></i> decodes</span><span><i class="e"></i> empty slot</span>${shared.budget ? '<span><i class="w">·</i> in the batch, but over the budget</span>' : ""}${shared.pages ? "<span>✕ is preempted</span>" : ""}</p>
         <style>
           .run text { font-size: 12px; }
           .name { margin: 0.8em 0 0.2em; font-weight: 700; }
           dl.figures { gap: 0.2em 1.6em; margin: 0.2em 0 0; padding: 0; border: 0; }
-          .p { fill: var(--links); background: var(--links); }
+          .run .in { fill: var(--bg, #fff); }
+          .p { fill: var(--links); stroke: var(--links); background: var(--links); }
           .d { fill: var(--bg, #fff); stroke: var(--links); background: var(--bg, #fff); }
-          .w { fill: var(--rules, GrayText); background: var(--rules, GrayText); }
+          .q { fill: color-mix(in srgb, var(--fg) 18%, var(--bg)); }
+          .e, .w { fill: none; stroke: var(--rules, GrayText); stroke-dasharray: 1 2; }
           .legend i { border-color: var(--links); }
-          .legend .w { width: 0.25em; height: 0.25em; border: 0; vertical-align: 0.25em; }
+          .legend :is(.e, .w) { border: 1px dotted var(--rules); line-height: 0.7; text-align: center; }
           .now { stroke: var(--logits); stroke-width: 1.5; }
         </style>`;
     }
@@ -90,7 +93,20 @@
       const firsts = times.map((each, i) => (each.length ? each[0] - clock[this.data.comes[i]] : null));
       const gaps = times.flatMap((each) => each.slice(1).map((time, i) => time - each[i]));
       const count = times.reduce((sum, each) => sum + each.length, 0);
-      return { at, steps: run.tokens.length, now: clock[at], firsts, longest: Math.max(0, ...gaps), tokens: count, rate: at ? (100 * count) / clock[at] : 0, preempted: run.states.join("").split("x").length - 1 };
+      return { at, steps: run.tokens.length, now: clock[at], firsts, longest: Math.max(0, ...gaps), tokens: count, rate: at ? (100 * count) / clock[at] : 0, preempted: run.states.join("").split("x").length - 1, empty: this.slots * at - this.held(run, at).size };
+    }
+
+    get slots() {
+      return this.data.settings.slots?.[this.view.slots] ?? this.data.names.length;
+    }
+
+    /** The slots that requests have within the first steps: {"slot,step": request}. */
+    held(run, steps) {
+      const found = new Map();
+      run.stays.forEach((stays, i) => stays.forEach(([slot, from, to]) => {
+        for (let step = from; step <= to && step < steps; step++) found.set(`${slot},${step}`, i);
+      }));
+      return found;
     }
 
     /** The other run is shown up to the same time; at the end, both are shown whole. */
@@ -123,26 +139,39 @@
       );
     }
 
-    drawRun(list, { at, steps, firsts, longest, tokens, rate, now }, cursor) {
+    drawRun(list, { at, steps, firsts, longest, tokens, rate, now, empty }, cursor) {
       const { names, settings } = this.data;
       const [run, wide] = [this.run(list), this.width || 340];
-      const clock = this.clock(run);
-      const left = 14 + 6 * Math.max(...names.map((name) => name.length));
-      const x = (time) => left + (time / this.longest) * (wide - left - 14);
-      const bottom = names.length * ROW + 4;
-      const rows = run.states.map((states, i) => {
-        const y = i * ROW + 2;
-        const first = states.search(/[pPf]/); // a request of one token ends with its prefill
-        const cells = [...states].slice(0, at).map((state, step) => {
-          const [left, right] = [x(clock[step]), x(clock[step + 1])];
-          const box = `x="${(left + 0.5).toFixed(1)}" width="${Math.max(right - left - 1, 1).toFixed(1)}"`;
-          if ("pP".includes(state) || step === first) return `<rect class="p" ${box} y="${y}" height="12"/>`;
-          if ("df".includes(state)) return `<rect class="d" ${box} y="${y + 2.5}" height="7"/>`;
-          if (state === "x") return `<text x="${((left + right) / 2).toFixed(1)}" y="${y + 10}" text-anchor="middle">✕</text>`;
-          return state === "w" ? `<circle class="w" cx="${((left + right) / 2).toFixed(1)}" cy="${y + 6}" r="1.2"/>` : "";
-        });
-        return `<text x="2" y="${y + 10}">${names[i]}</text>${cells.join("")}`;
-      });
+      const [clock, held] = [this.clock(run), this.held(run, at)];
+      const x = (time) => LEFT + (time / this.longest) * (wide - LEFT - 14);
+      const bottom = (this.slots + Boolean(settings.slots)) * ROW + 2; // without a choice, each request has a slot
+      /** A block from a step to before another one, with the first of these words that is narrow enough. */
+      const block = (kind, row, from, to, ...words) => {
+        const [left, right] = [x(clock[from]) + 0.5, x(clock[to]) - 0.5];
+        const word = words.find((each) => each.length * 6.2 + 1.2 < right - left) ?? "";
+        return `<rect class="${kind}" x="${left.toFixed(1)}" width="${Math.max(right - left, 1).toFixed(1)}" y="${row * ROW + 2}" height="${ROW - 4}" rx="2"/>
+          <text class="${kind === "p" ? "in" : ""}" x="${((left + right) / 2).toFixed(1)}" y="${row * ROW + 13.5}" text-anchor="middle">${word}</text>`;
+      };
+      const name = (row, words) => `<text x="${LEFT - 6}" y="${row * ROW + 13.5}" text-anchor="end">${words}</text>`;
+      const rows = settings.slots ? [name(this.slots, "queue")] : [];
+      for (let slot = 0; slot < this.slots; slot++) {
+        rows.push(name(slot, `slot ${slot + 1}`));
+        for (let step = 0; step < at; step++) {
+          const i = held.get(`${slot},${step}`);
+          const state = run.states[i]?.[step];
+          const filled = "pP".includes(state) || step === run.states[i]?.search(/[pPf]/); // a request of one token ends with its prefill
+          if (state === undefined) rows.push(block("e", slot, step, step + 1));
+          else if ("xw".includes(state)) rows.push(block("w", slot, step, step + 1, state === "x" ? "✕" : "·"));
+          else rows.push(block(filled ? "p" : "d", slot, step, step + 1, names[i]));
+        }
+      }
+      const holds = (i, step) => run.stays[i].some(([, from, to]) => from <= step && step <= to);
+      const queue = (step) => names.filter((_, i) => "wx".includes(run.states[i][step]) && !holds(i, step));
+      for (let from = 0, to; from < at; from = to) {
+        const waiting = queue(from);
+        for (to = from + 1; to < at && queue(to).join() === waiting.join(); ) to++;
+        if (waiting.length) rows.push(block("q", this.slots, from, to, waiting.join(""), String(waiting.length)));
+      }
       const line = `<path class="now" d="M${x(cursor).toFixed(1)} 0V${bottom + 4}"/>`;
       const ticks = BookWidget.ticks(this.longest, (time) => x(time).toFixed(1), bottom);
       this.$(`#${list}`).setAttribute("viewBox", `0 0 ${wide} ${bottom + 18}`);
@@ -152,7 +181,9 @@
       const known = firsts.filter((first) => first !== null).sort((a, b) => a - b);
       const figures = {
         time: now,
+        steps: at,
         tokens,
+        ...(settings.slots && { "empty slot-steps": empty }),
         "median TTFT": known.length ? known[Math.floor((known.length - 1) / 2)] : 0,
         "max TTFT": known.at(-1) ?? 0,
         "max ITL": longest,

@@ -36,11 +36,11 @@ SYMBOL = re.compile(
   | {TOKEN.pattern}
   | \b(?P<letter>[A-Z])_(?P<index>[a-z]{{1,4}})\b
   | (?<![\w.`\[-])(?P<minus>-)(?=\d|inf\b)
-  | (?<=[\w)])[ ](?P<sign>[-·])[ ](?=[\w(-])
+  | (?<=[\w)])[ ](?P<sign>[-·]|\+(?=[^()\n]+\)))[ ](?=[\w(-])
   | (?<!\S)(?P<named>\w)[ ]=[ ](?=-?\d)
   | (?P<percent>(?<=\d)[ ](?=%))
-  | (?P<times>(?:(?<=[\w)]\s)|(?<=\.\.\s)|(?<=[A-Z]'\s))
-      x(?=\s(?:[A-Z\d](?!\.T)|\(+[A-Z\d]|[a-z]\b|\w+[ ]x[ ]))|(?<=\d\s)x(?=\s[a-z]))
+  | (?P<times>(?:(?<=[\w)])|(?<=\.\.)|(?<=[A-Z]'))
+      \sx\s(?=[A-Z\d](?!\.T)|\(+[A-Z\d]|[a-z]\b|\w+[ ]x[ ])|(?<=\d)\sx\s(?=[a-z]))
     """,
     TOKEN.flags,
 )
@@ -129,8 +129,8 @@ def protect(html: str) -> str:
 def with_signs(text: str) -> str:
     """Return Markdown with typographic signs outside code.
 
-    Indices are subscripts, a hyphen before a number is a minus, no line ends in a product or at a minus, an x between
-    sizes is a multiplication sign, and a number keeps its percent sign.
+    Indices are subscripts, a hyphen before a number is a minus, an x between sizes is a multiplication sign, no line
+    ends in a product, at a minus or at a plus in parentheses, and a number keeps its percent sign.
     """
 
     def sign(match: re.Match[str]) -> str:
@@ -139,7 +139,7 @@ def with_signs(text: str) -> str:
         if match["minus"]:
             return MINUS
         if match["times"]:
-            return TIMES
+            return f"{NO_BREAK}{TIMES}{NO_BREAK}"
         if match["percent"]:
             return NO_BREAK
         if match["sign"]:

@@ -19,6 +19,7 @@ from ...measuring.clock import number
 from ...measuring.machine import in_words
 from ...source.parsing import parse
 from .drawing import Canvas, at_both_widths, bars, decade_bars, lines, roofline
+from .drawing.canvas import WIDEST, width_of
 from .parts import Parts, is_there
 
 Found = dict[str, Any]  # a benchmark's record
@@ -34,7 +35,8 @@ def measured_parts(day: Day) -> Parts:
     return {"measured": _page(found, chart and (*chart[:2], tuple(map(_heading, chart[2]))))}
 
 
-UNITS = {"%", "KiB", "MiB", "ms", "μs", "ratio"}
+UNITS = {"%", "KiB", "MiB", "ms", "μs", "ratio", "width"}
+CUT = 8  # A bar that is so many times as long as all others is cut.
 Chart = tuple[str, str, tuple[str, ...]]
 
 
@@ -56,7 +58,7 @@ def _drawn(found: Found, chart: Chart) -> str:
     kind, axis, names = chart
     first, *_ = found["columns"]
     columns = {name: [row[found["columns"].index(name)] for row in found["rows"]] for name in names}
-    across = [row[0] for row in found["rows"]]
+    across, cut = [row[0] for row in found["rows"]], list[bool]()
 
     def draw(canvas: Canvas) -> None:
         if kind == "lines":
@@ -70,17 +72,29 @@ def _drawn(found: Found, chart: Chart) -> str:
                 y, height = canvas.bottom + (14 if canvas.bottom else 0), 190 if len(charts) == 1 else 120
                 lines(canvas, across, series, (first, name), number, y=y, height=height)
             return
-        for name, values in columns.items():
-            named = {f"{first} {x}" if isinstance(x, int) else x: y for x, y in zip(across, values, strict=True)}
-            alike = max(max(others) for other, others in columns.items() if _unit(other) == _unit(name))
+        names = [f"{first} {x}" if isinstance(x, int) else x for x in across]
+        left = max(map(width_of, names)) + 10
+        beside = canvas.width > WIDEST and len(columns) > 1
+        wide = (canvas.width - left) / len(columns)
+        if beside:  # the last heading may be wider than its bars
+            wide = min(wide, (canvas.width - 4 - left - width_of([*columns][-1])) / (len(columns) - 1))
+        for i, (name, values) in enumerate(columns.items()):
+            alike = sorted(x for other, of in columns.items() if _unit(other) == _unit(name) for x in of)
+            largest = alike[-2] / 0.7 if alike[-1] > CUT * alike[-2] > 0 else alike[-1]
+            cut.append(largest < alike[-1])
             rule = 1 if name.endswith(("speed-up", "slowdown")) else None
-            y = canvas.bottom + (14 if canvas.bottom else 0)
-            bars(canvas, named, number, y=y, heading=name, largest=alike, rule=rule)
+            place: Found = {"y": canvas.bottom + (14 if canvas.bottom else 0)}
+            if beside:
+                place = {"sides": (left + i * wide, left + (i + 1) * wide), "names": not i}
+            named = dict(zip(names, values, strict=True))
+            bars(canvas, named, number, heading=name, largest=largest, rule=rule, **place)
 
     about = "; ".join(f"{name}: {', '.join(map(number, values))}" for name, values in columns.items())
     where = ", ".join(map(number, across))
     name = f"measured-{found['day'].replace('.', '-')}"
-    return at_both_widths(draw).figure(name, found["title"], f"For {first} {where}. {about}.")
+    drawing = at_both_widths(draw)
+    caption = "A bar in pieces is longer than drawn." if any(cut) else ""
+    return drawing.figure(name, found["title"], f"For {first} {where}. {about}.", caption)
 
 
 def _unit(column: str) -> str:

@@ -17,28 +17,37 @@ def bars(
     role: str | None = None,
     *,
     y: float = 0,
+    sides: tuple[float, float] | None = None,
+    names: bool = True,
     heading: str = "",
     largest: float | None = None,
     rule: float | None = None,
 ) -> None:
-    """Draw a bar per name with its number after it, and a line at `rule`. Bars of one figure may share a `largest`."""
+    """Draw a bar per name with its number after it, and a line at `rule`. Bars of one figure may share a `largest`.
+
+    A longer bar is cut into pieces. Charts may be beside each other, between their `sides`; one has the names.
+    """
+    left, right = sides or (max(map(width_of, values)) + 10, canvas.width)
     if heading:
-        canvas.text(0, y + FONT, heading, "strong")
+        canvas.text(left if sides else 0, y + FONT, heading, "strong")
         y += FONT + 8
     top = largest or max(values.values())
-    left = max(map(width_of, values)) + 10
-    room = canvas.width - 14 - left - max(width_of(words(value)) for value in values.values())
+    room = right - 14 - left - max(width_of(words(value)) for value in values.values())
     for i, (name, value) in enumerate(values.items()):
-        level = y + i * (FONT + 8)
-        canvas.text(left - 10, level + FONT, name, "", "end")
-        length = max(room * value / top, 1)
-        canvas.rect(left, level + 1, length, FONT + 2, f"fill {looks_of(role) or 'series-0'}")
+        level, length = y + i * (FONT + 8), max(room * min(value / top, 1), 1)
+        if names:
+            canvas.text(left - 10, level + FONT, name, "", "end")
+        ends = (0, 0.8, 0.84, 0.88, 0.92, 1) if value > top else (0, 1)
+        for start, end in zip(ends[::2], ends[1::2], strict=True):
+            x, width = left + start * length, (end - start) * length
+            canvas.rect(x, level + 1, width, FONT + 2, f"fill {looks_of(role) or 'series-0'}")
     if rule is not None:
         x, bottom = left + room * rule / top, y + len(values) * (FONT + 8)
         canvas.path([(x, y - 4), (x, bottom)], "line")
         canvas.text(x, bottom + SMALL + 2, words(rule), "small mono", "middle")
     for i, value in enumerate(values.values()):  # above the rule
-        canvas.text(left + max(room * value / top, 1) + 6, y + i * (FONT + 8) + FONT, words(value), "halo")
+        x = left + max(room * min(value / top, 1), 1) + 6
+        canvas.text(x, y + i * (FONT + 8) + FONT, words(value), "halo")
 
 
 def decade_bars(
