@@ -1,4 +1,4 @@
-"""Memory and time of attention as a prompt grows: all scores at once, tiles in Python, two kernels, MLX's operator."""
+"""Memory and time of attention as a prompt grows: all scores at once, tiles in Python, two kernels."""
 
 import mlx.core as mx
 
@@ -26,24 +26,15 @@ def measure(quick: bool = False) -> Table:
     kernels.install_once()  # CPU launches are counted in the simulator
     lengths = [64, 128] if quick else [256, 512, 1024, 2048]
     programs = [_programs(length) for length in lengths]
-    held = [[peak_memory(program) / 2**20 for program in each[:2]] for each in programs]
-    times = [seconds(*each) for each in programs]
+    held = [[peak_memory(program) / 2**20 for program in three[:2]] for three in programs]
+    times = [seconds(*three) for three in programs]
     rows = tuple(
-        (length, whole, blocks, slow * 1e3, python * 1e3, kernel * 1e3, mlx * 1e3, _moved(length))
-        for length, (whole, blocks), (slow, python, kernel, mlx) in zip(lengths, held, times, strict=True)
+        (length, whole, blocks, slow * 1e3, python * 1e3, kernel * 1e3, _moved(length))
+        for length, (whole, blocks), (slow, python, kernel) in zip(lengths, held, times, strict=True)
     )
-    (_, whole, blocks, *_), (_, twice_whole, twice_blocks, slow, _, kernel, *_) = rows[-2:]
+    (_, whole, blocks, *_), (_, twice_whole, twice_blocks, slow, _, kernel, _) = rows[-2:]
     return Table(
-        (
-            "tokens",
-            "all scores: MiB",
-            "blocks: MiB",
-            "all scores: ms",
-            "blocks: ms",
-            "kernel: ms",
-            "MLX: ms",
-            "Metal: KiB moved",
-        ),
+        ("tokens", "all scores: MiB", "blocks: MiB", "all scores: ms", "blocks: ms", "kernel: ms", "Metal: KiB moved"),
         rows,
         f"From {lengths[-2]} to {lengths[-1]} tokens, peak memory grows by a factor of {twice_whole / whole:.1f} with "
         f"all scores stored and {twice_blocks / blocks:.1f} with blocks; the C++ kernel is {slow / kernel:.0f} times "
@@ -52,7 +43,7 @@ def measure(quick: bool = False) -> Table:
 
 
 def _programs(length: int) -> list[Program]:
-    """Return week 1's attention, blocked attention, the C++ kernel and MLX's operator, on the same inputs."""
+    """Return week 1's attention, blocked attention and the C++ kernel, on the same inputs."""
     query, key, value = _inputs(length)
     transposed = mx.contiguous(query.swapaxes(0, 1))  # the kernel takes L x H x D
     mx.eval(transposed)
@@ -60,7 +51,6 @@ def _programs(length: int) -> list[Program]:
         lambda: scaled_dot_product_attention_grouped(query, key, value, mask="causal"),
         lambda: flash_attention(query, key, value, mask="causal"),
         lambda: native.flash(transposed, key, value, D**-0.5),
-        lambda: mx.fast.scaled_dot_product_attention(query[None], key[None], value[None], scale=D**-0.5, mask="causal"),
     ]
 
 
