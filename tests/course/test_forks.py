@@ -38,8 +38,10 @@ def test_it_is_a_child_of_ours_and_no_python_was_started(tmp_path):
     program.parent.mkdir()
     program.with_name("__init__.py").touch()
     says = "print(os.getpid(), os.getppid(), 'hypothesis' in sys.modules, flush=True)"
-    program.write_text(f"import os, sys, time\n{says}\ntime.sleep(60)", encoding="utf-8")
-    command = [sys.executable, "-m", "tiny_llm_course", "wait"]
+    # It is ours once the process between us has ended, which may take a moment.
+    waits = "until = time.time() + 9\nwhile os.getppid() != int(sys.argv[1]) and time.time() < until: time.sleep(0.01)"
+    program.write_text(f"import os, sys, time\n{waits}\n{says}\ntime.sleep(60)", encoding="utf-8")
+    command = [sys.executable, "-m", "tiny_llm_course", str(os.getpid())]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout
         told = process.stdout.readline().split()
