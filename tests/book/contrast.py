@@ -44,6 +44,8 @@ FAINT = """
   const drawing = (svg) => {
     const shapes = [...svg.querySelectorAll("path, line, circle, rect, polygon, polyline, ellipse")];
     for (const text of svg.querySelectorAll("text")) {
+      // A drawing that a widget has replaced has no places, so nothing tells which shape this one stands on.
+      if (text.classList.contains("inside") && !text.checkVisibility()) continue;
       const box = text.getBoundingClientRect();
       const middle = new DOMPoint(box.x + box.width / 2, box.y + box.height / 2);
       const covers = (shape) =>
