@@ -44,13 +44,19 @@ FAINT = """
   const drawing = (svg) => {
     const shapes = [...svg.querySelectorAll("path, line, circle, rect, polygon, polyline, ellipse")];
     for (const text of svg.querySelectorAll("text")) {
-      // A drawing that a widget has replaced has no places, so nothing tells which shape this one stands on.
-      if (text.classList.contains("inside") && !text.checkVisibility()) continue;
       const box = text.getBoundingClientRect();
       const middle = new DOMPoint(box.x + box.width / 2, box.y + box.height / 2);
+      const holds = ({ x, y, width, height }) => {
+        const [across, down] = ["x", "y"].map((name) => text[name].baseVal[0].value);
+        return x.baseVal.value < across && across < x.baseVal.value + width.baseVal.value
+          && y.baseVal.value < down && down < y.baseVal.value + height.baseVal.value;
+      };
+      // A drawing that a widget has replaced has no places on the page: there, its rectangles alone are looked at.
       const covers = (shape) =>
         shape.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING &&
-        shape.isPointInFill(middle.matrixTransform(shape.getScreenCTM().inverse()));
+        (shape.checkVisibility()
+          ? shape.isPointInFill(middle.matrixTransform(shape.getScreenCTM().inverse()))
+          : shape.tagName === "rect" && holds(shape));
       const ground = shapes.filter(covers).reduce((below, shape) => painted(shape, "fill", below) || below, page);
       if (text.textContent.trim()) look(text.textContent.trim(), painted(text, "fill", ground), ground, 4.5);
     }

@@ -186,7 +186,7 @@ known.change(
         """,
     ),
     fact="the report of an interrupted call is raised, but not recorded",
-    question="The run goes on, and is killed again later. What does the next process find after the intent?",
+    question="The run continues, and is killed again later. What does the next process find after the intent?",
 )
 known.change(
     "recovery-not-recorded",
@@ -195,7 +195,7 @@ known.change(
         "return self._recover(tool, recovery, intent)",
     ),
     fact="the outcome of a recovered call is not recorded",
-    question="The run goes on, and is killed again later. What does the next process find after the intent?",
+    question="The run continues, and is killed again later. What does the next process find after the intent?",
 )
 known.change(
     "journal-alone",

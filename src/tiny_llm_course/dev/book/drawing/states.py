@@ -58,7 +58,7 @@ def states(
 def _way(
     cells: dict[str, Cell], middles: dict[str, Point], start: str, end: str, both: float, top: float
 ) -> tuple[list[Point], Point, str]:
-    """Return a transition's points, and where its label stands with which anchor."""
+    """Return a transition's points, and the place and anchor of its label."""
     (row, column), (goal, other) = cells[start], cells[end]
     (x, y), (u, v) = middles[start], middles[end]
     half, breadth = _width(start) / 2, _width(end) / 2
@@ -90,7 +90,7 @@ def _passes(cells: dict[str, Cell], start: Cell, end: Cell) -> bool:
 
 
 def _label(canvas: Canvas, place: Point, label: str, anchor: str) -> None:
-    """Write a label, whose last line stands at `place`, or whose lines are around it beside an upright line."""
+    """Write a label, whose last line is at `place`, or whose lines are around it beside an upright line."""
     words = label.split("\n")
     high = SMALL + 2
     first = place[1] - high * (len(words) - 1) * (1.0 if anchor == "middle" else 0.5)
